@@ -12,7 +12,7 @@ import { giveName } from "../base/appear.ts";
 import { lastWords } from "../base/commands.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser } from "../evidence/files.ts";
-import { copySqlite, countRecords, databasePath, databaseUrl, dumpPostgres } from "./database.ts";
+import { copySqlite, countDump, countRecords, databasePath, databaseUrl, dumpPostgres } from "./database.ts";
 import { accessOf, foldersOf, placeOf } from "./folders.ts";
 import { type FileEntry, listFiles, MANIFEST, type Manifest, manifestOf } from "./manifest.ts";
 
@@ -36,7 +36,7 @@ export async function makeBackup(machine: Machine, { path, onStep }: BackupOptio
   try {
     const content = join(work, "content");
     await mkdir(content, { mode: 0o700 });
-    const { database, counts } = await copyDatabase(machine, work, content);
+    const { database, counts, counted } = await copyDatabase(machine, work, content);
     onStep(database === "none" ? "no database on this machine" : `${database}: ${sum(counts)} records`);
     await copySettings(machine, content);
     const files = await withAccess(machine, await listFiles(content));
@@ -49,6 +49,7 @@ export async function makeBackup(machine: Machine, { path, onStep }: BackupOptio
       role: instance.role,
       database,
       counts,
+      ...(counted === undefined ? {} : { counted }),
       files,
     });
     await writeFile(join(content, MANIFEST), JSON.stringify(manifest, null, 2), { mode: 0o600 });
@@ -68,14 +69,14 @@ async function copyDatabase(
   machine: Machine,
   work: string,
   content: string,
-): Promise<Pick<Manifest, "database" | "counts">> {
+): Promise<Pick<Manifest, "database" | "counts" | "counted">> {
   const { instance } = machine;
   if (!instance.programs.includes("orchestrator")) return { database: "none", counts: {} };
   const url = await databaseUrl(instance);
   if (url !== undefined) {
-    await dumpPostgres(machine, url, join(content, "database.dump"));
-    // Of a moment later: `--drill` says so where they differ.
-    return { database: "PostgreSQL", counts: (await countRecords(machine, url)).counts };
+    const dump = join(content, "database.dump");
+    await dumpPostgres(machine, url, dump);
+    return { database: "PostgreSQL", counts: await countDump(machine, dump), counted: "in the copy" };
   }
   // In the state directory, to which the orchestrator's user has a way.
   const place = join(instance.places.state, "orchestrator", `.backup-${work.slice(-12)}`);

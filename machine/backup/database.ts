@@ -91,6 +91,27 @@ export async function dumpPostgres({ run }: Pick<Machine, "run">, url: string, f
   if (said.status !== 0) throw new Error(`pg_dump: ${lastWords(said)} (it must be of the server's version or newer)`);
 }
 
+/** Adds up the lines between the head of a table's records and their end; a record is one line there. */
+const COUNT_LINES = String.raw`
+inside && $0 == "\\." { inside = 0; next }
+inside { counts[table]++; next }
+/^COPY .* FROM stdin;$/ { table = $2; sub(/^[^.]*\./, "", table); gsub(/"/, "", table); counts[table] += 0; inside = 1 }
+END { for (table in counts) print table, counts[table] }`;
+
+/** The records that a dump has, of its own moment: a count of the database is of a later one. It is read to its end. */
+export async function countDump({ run }: Pick<Machine, "run">, file: string): Promise<Counted["counts"]> {
+  const pipe = 'pg_restore --data-only --file=- "$1" | awk "$2"';
+  const said = await run("bash", ["-o", "pipefail", "-c", pipe, "-", file, COUNT_LINES], { limitMs: LIMIT_MS });
+  if (said.status !== 0) throw new Error(`the dump cannot be read: ${lastWords(said)}`);
+  const lines = said.stdout.split("\n").filter((line) => line !== "");
+  return Object.fromEntries(
+    lines
+      .toSorted()
+      .map((line) => line.split(" "))
+      .map(([table, count]) => [table, Number(count)]),
+  );
+}
+
 export async function restorePostgres({ run }: Pick<Machine, "run">, url: string, file: string): Promise<void> {
   const how = ["--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error"];
   const env = libpq(url);

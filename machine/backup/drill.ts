@@ -8,10 +8,10 @@ import { existsSync } from "node:fs";
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { settingsIn } from "../../shared/program/service/settings-lines.ts";
-import { lastWords, PATH } from "../base/commands.ts";
+import { PATH } from "../base/commands.ts";
 import type { Machine } from "../base/this-machine.ts";
 import { serviceUser, type User } from "../evidence/files.ts";
-import { countRecords } from "./database.ts";
+import { countDump, countRecords } from "./database.ts";
 import { countDifferences, type Manifest } from "./manifest.ts";
 
 export interface Drilled {
@@ -28,7 +28,7 @@ export async function drill(machine: Machine, content: string, manifest: Manifes
   const seconds = () => Math.round((performance.now() - begun) / 100) / 10;
   const records = Object.values(manifest.counts).reduce((sum, one) => sum + one, 0);
   if (manifest.database !== "SQLite")
-    return { problems: await listed(machine, content, manifest), records, seconds: seconds() };
+    return { problems: await ofDump(machine, content, manifest), records, seconds: seconds() };
   if (!existsSync(join(machine.instance.places.app, "orchestrator.js")))
     throw new Error(
       "a drill starts the orchestrator of this machine, and there is none: run it where ./scripts/up has",
@@ -52,11 +52,19 @@ export async function drill(machine: Machine, content: string, manifest: Manifes
   }
 }
 
-/** PostgreSQL has no scratch server here: the dump is read as a whole. */
-async function listed({ run }: Machine, content: string, { database }: Manifest): Promise<readonly string[]> {
+/** PostgreSQL has no scratch server here: the dump is read to its end, and its records are counted. */
+async function ofDump(
+  machine: Machine,
+  content: string,
+  { database, counts, counted }: Manifest,
+): Promise<readonly string[]> {
   if (database === "none") return [];
-  const said = await run("pg_restore", ["--list", join(content, "database.dump")], { limitMs: START_MS });
-  return said.status === 0 ? [] : [`the dump cannot be read: ${lastWords(said)}`];
+  try {
+    const found = await countDump(machine, join(content, "database.dump"));
+    return counted === undefined ? [] : countDifferences(counts, found);
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
 }
 
 async function handOver(from: string, to: string, { uid, gid }: User): Promise<void> {

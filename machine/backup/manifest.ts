@@ -33,6 +33,8 @@ export interface Manifest {
   readonly database: "SQLite" | "PostgreSQL" | "none";
   /** Records of each table, of the copy itself. */
   readonly counts: Readonly<Record<string, number>>;
+  /** Absent where earlier versions counted PostgreSQL's records after the dump, while others were written. */
+  readonly counted?: "in the copy";
   readonly files: readonly FileEntry[];
 }
 

@@ -7,15 +7,20 @@ import { isSecretName } from "./redact.ts";
 
 export function knownValues(instance: Instance): readonly string[] {
   const { config, state } = instance.places;
-  const ofSettings = (["orchestrator", "agent", "edge"] as const).flatMap((program) =>
-    Object.entries(instance.environment(program))
-      .filter(([name]) => isSecretName(name))
-      .flatMap(([, value]) => [value, ...value.split(",")]),
+  const settings = (["orchestrator", "agent", "edge"] as const).flatMap((program) =>
+    Object.entries(instance.environment(program)),
   );
+  const ofSettings = settings
+    .filter(([name]) => isSecretName(name))
+    .flatMap(([, value]) => [value, ...value.split(",")]);
   const files = [
-    ...namesIn(config)
-      .filter((name) => /token|key|secret/i.test(name))
-      .map((name) => join(config, name)),
+    // The operator's own key of TLS is where a setting says.
+    ...settings.filter(([name]) => name.endsWith("_FILE") && isSecretName(name.slice(0, -5))).map(([, path]) => path),
+    ...[config, join(config, "site")].flatMap((folder) =>
+      namesIn(folder)
+        .filter((name) => /token|key|secret/i.test(name))
+        .map((name) => join(folder, name)),
+    ),
     join(state, "agent/membership/membership.json"),
     join(state, "edge/membership/membership.json"),
   ];

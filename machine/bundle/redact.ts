@@ -4,10 +4,7 @@
  */
 
 import { SECRET_KEYS } from "../../shared/program/secret-names.ts";
-
-const GONE = "[redacted]";
-/** A shorter value would take ordinary words with it. */
-const LEAST = 6;
+import { GONE, isLogIn, withoutForms, withoutValues } from "./secret-forms.ts";
 
 export type Redact = (text: string) => string;
 
@@ -15,7 +12,7 @@ const names = SECRET_KEYS.map((key) => key.replaceAll(/[[\]"]/g, ""));
 
 /** `nodeKey` is also NODE_KEY and node-key. The last word of a setting's name says what it holds. */
 const NAMED = new RegExp(
-  `^(?:${names.map((name) => name.replaceAll("-", "[-_]?").replaceAll(/(?<=[a-z])(?=[A-Z])/g, "[-_]?")).join("|")}|(?:.*[-_ .])?(?:tokens?|api[-_]?keys?|secrets?|passwords?|passwd|pass|passphrase|credentials?|seed|private[-_]?key|cookie|signature|authorization)(?:[-_](?:previous|\\d+))?|.*(?:Token|ApiKey|Secret|Password|PrivateKey|Seed)(?:Previous)?|.*(?:_|-)key(?:[-_](?:previous|base64))?)$`,
+  `^(?:${names.map((name) => name.replaceAll("-", "[-_]?").replaceAll(/(?<=[a-z])(?=[A-Z])/g, "[-_]?")).join("|")}|(?:.*[-_ .])?(?:tokens?|api[-_]?keys?|secrets?|passwords?|passwd|pass|passphrase|credentials?|seed|private[-_]?key|cookies?|signature|authorization|jwt)(?:[-_](?:previous|\\d+))?|.*(?:Token|ApiKey|Secret|Password|PrivateKey|Seed|Signature|AccountKey|AccessKey|SigningKey)(?:Previous)?|.*[-_]pwd|.*key[-_]?data|.*(?:_|-)key(?:[-_](?:previous|base64))?)$`,
   "i",
 );
 
@@ -26,46 +23,26 @@ export function isSecretName(name: string): boolean {
   return NAMED.test(name) && !HARMLESS.test(name);
 }
 
-/** What looks like a secret wherever it stands. */
-const FORMS: readonly (readonly [RegExp, string])[] = [
-  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, GONE],
-  // The same in a line of JSON, whose line breaks are escaped, is taken by the form above.
-  [/\b(?:svc|e2b)_[A-Za-z0-9]{20,}|\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}/g, GONE],
-  [/\bsk-[A-Za-z0-9_-]{16,}/g, GONE],
-  [/\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}/g, GONE],
-  [/\bxox[abeprs]-[A-Za-z0-9-]{10,}/g, GONE],
-  [/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g, GONE],
-  [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, GONE],
-  // Credentials in a URL, and in its query.
-  [/([a-z][a-z0-9+.-]*:\/\/)[^\s/@:"']*:[^\s@"']*@/gi, `$1${GONE}@`],
-  [
-    /([?&](?:token|access_token|api[-_]?key|key|secret|password|signature|sig|x-amz-signature|x-amz-credential|x-amz-security-token|code)=)[^\s&"'#]+/gi,
-    `$1${GONE}`,
-  ],
-  [/\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?)(?:(?:bearer|basic|digest|token)\s+)?[^\s"',;}]+/gi, `$1${GONE}`],
-  [/\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{8,}/gi, `$1 ${GONE}`],
-  [/\b((?:set-)?cookie["']?\s*[:=]\s*["']?)[^\r\n"']+/gi, `$1${GONE}`],
-];
-
 /** A name and what stands between it and its value: `name=`, `name: `, `"name":`, also with quotes that are escaped in a string. */
 const NAME = /((?:\\*["'])?)([A-Za-z][A-Za-z0-9_.-]*)\1(\s*[=:]\s*)/g;
 
-/** A value ends as it begins. */
-const VALUE = /(\\*["'])(?:(?!\1)[\s\S])*(?:\1|$)|\[redacted\]|\[[^\]\n]*\]|\{[^}\n]*\}|[^\s,;&}\])"']+/y;
+/** A value ends as it begins; one of several lines in YAML with the last line that is as far to the right. */
+const VALUE =
+  /(\\*["'])(?:(?!\1)[\s\S])*(?:\1|$)|[|>][-+]?[ \t]*\n([ \t]+)[^\n]*(?:\n\2[^\n]*)*|\[redacted\]|\[[^\]\n]*\]|\{[^}\n]*\}|[^\s,;&}\])"']+/y;
+
+/** A line that is a setting, or one of YAML with one word: its value has every character up to the end. */
+const LINES = [
+  /^((?:export )?([A-Z][A-Z0-9_]*)=)(?!["'])(.+)$/gm,
+  /^([ \t]*(?:- )?([A-Za-z][A-Za-z0-9_.-]*):[ \t]+)(?!["'[{|>])(\S+)$/gm,
+];
 
 /** Options of a command line: `--password value`. A file's path such as `/etc/svc/admin-token` has none. */
-const OPTION = /(?<!\/[\w.-]{0,80})(--?)([A-Za-z][A-Za-z0-9-]*)(\s+)([^\s"'-][^\s"']*)/g;
+const OPTION = /(?<!\/[\w.-]{0,80})(--?([A-Za-z][A-Za-z0-9-]*)\s+)("[^"\n]*"|'[^'\n]*'|[^\s"'-][^\s"']*)/g;
 
 /** @param values secrets that this machine keeps */
 export function redactor(values: readonly string[]): Redact {
-  const known = [...new Set(values.flatMap(formsOf))].filter((value) => value.length >= LEAST);
-  const longestFirst = known.toSorted((a, b) => b.length - a.length);
-  const plain: Redact = (text) => {
-    let left = text;
-    for (const value of longestFirst) left = left.replaceAll(value, GONE);
-    for (const [form, put] of FORMS) left = left.replaceAll(form, put);
-    return withoutOptions(withoutNamed(left));
-  };
+  const withoutKnown = withoutValues(values);
+  const plain: Redact = (text) => withoutOptions(withoutNamed(withoutLines(withoutForms(withoutKnown(text)))));
   return (text) => {
     const whole = withoutInJson(text, plain);
     if (whole !== undefined) return whole;
@@ -89,14 +66,34 @@ function withoutInJson(text: string, plain: Redact): string | undefined {
 
 function withoutIn(value: unknown, plain: Redact): unknown {
   if (typeof value === "string") return withoutInJson(value, plain) ?? plain(value);
-  if (Array.isArray(value)) return value.map((one) => withoutIn(one, plain));
+  if (Array.isArray(value)) return withoutInList(value, plain);
   if (typeof value !== "object" || value === null) return value;
+  const entries: (readonly [string, unknown])[] = Object.entries(value);
+  const isNamed = entries.some(([name, one]) => /^(?:name|key)$/i.test(name) && isNameOfSecret(one));
   return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => {
-      const isSecret = isSecretName(name) && typeof one !== "boolean" && one !== null;
+    entries.map(([name, one]) => {
+      const isNamesValue = isSecretName(name) || isLogIn(name, one) || (isNamed && /^value$/i.test(name));
+      const isSecret = isNamesValue && typeof one !== "boolean" && one !== null;
       return [plain(name), isSecret ? GONE : withoutIn(one, plain)];
     }),
   );
+}
+
+const isNameOfSecret = (value: unknown): boolean => typeof value === "string" && isSecretName(value);
+
+/** A list may be the words of a command, in which a secret follows its option. */
+function withoutInList(list: readonly unknown[], plain: Redact): readonly unknown[] {
+  return list.map((one, index) => {
+    const [, option] = /^--?([A-Za-z].*)$/.exec(String(list[index - 1])) ?? [];
+    const isSecret = isNameOfSecret(option) && typeof one === "string" && !one.startsWith("-");
+    return isSecret ? GONE : withoutIn(one, plain);
+  });
+}
+
+function withoutLines(text: string): string {
+  const emptiedLine = (all: string, start: string, name: string, value: string) =>
+    isSecretName(name) ? `${start}${emptied(value)}` : all;
+  return LINES.reduce((left, form) => left.replaceAll(form, emptiedLine), text);
 }
 
 function withoutNamed(text: string): string {
@@ -115,8 +112,8 @@ function withoutNamed(text: string): string {
 }
 
 function withoutOptions(text: string): string {
-  return text.replaceAll(OPTION, (all, dashes: string, name: string, between: string) =>
-    isSecretName(name) ? `${dashes}${name}${between}${GONE}` : all,
+  return text.replaceAll(OPTION, (all, start: string, name: string, value: string) =>
+    isSecretName(name) ? `${start}${emptied(value)}` : all,
   );
 }
 
@@ -125,11 +122,4 @@ function emptied(value: string): string {
   const quote = /^\\*["']/.exec(value)?.[0];
   if (quote !== undefined) return `${quote}${GONE}${quote}`;
   return value === GONE || /^(?:null|true|false|undefined)$/.test(value) ? value : GONE;
-}
-
-/** A value as it stands, in a URL, in JSON, and in base64. */
-function formsOf(value: string): readonly string[] {
-  if (value.length < LEAST) return [];
-  const json = JSON.stringify(value).slice(1, -1);
-  return [value, json, encodeURIComponent(value), Buffer.from(value).toString("base64").replace(/=+$/, "")];
 }

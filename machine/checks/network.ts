@@ -9,6 +9,9 @@ const SOON = 0.1;
 const MOST_SOON_MS = 14 * DAY_MS;
 /** Chains of the platform's table without which a sandbox could reach what it must not. */
 const CHAINS = ["forward", "out", "pass", "refuse", "input", "local"];
+/** What a program says against its certificate; that it ends is said by other checks. */
+const REFUSED =
+  /certificate is not for every name|certificate without its chain|key is not that of the certificate|(?:certificate|key or the chain) cannot be read/;
 
 export const networkChecks: readonly Check[] = [
   {
@@ -144,6 +147,28 @@ export const networkChecks: readonly Check[] = [
         })
         .map(({ path, until }) => `${path} ends at ${iso(until)}`),
     fix: "renew it; the log of the agent says why a node's own is not renewed",
+  },
+  {
+    id: "certificates.site",
+    section: "certificates",
+    severity: "fails",
+    problem: "clients on other machines refuse the certificate of the platform's domain",
+    evidence: ({ programs }) =>
+      programs?.flatMap(({ program, certificate = "" }) =>
+        REFUSED.test(certificate) ? [`${program}: ${certificate}`] : [],
+      ),
+    fix: "put both files in place, which are read again by themselves: docs/operating/network.md#from-another-machine",
+  },
+  {
+    id: "certificates.reach",
+    section: "certificates",
+    severity: "warns",
+    problem: "this machine does not reach the platform by its domain, as clients would",
+    evidence: ({ site, programs }) => {
+      if (programs?.some(({ program, pid }) => program !== "agent" && pid === undefined) === true) return undefined;
+      return site?.unreached;
+    },
+    fix: "api.DOMAIN and *.DOMAIN lead to this machine, or to its edges or proxies; where clients know the names and this machine need not, nothing is wrong",
   },
 ];
 

@@ -92,6 +92,8 @@ export interface ProgramSeen {
   readonly silent: string | undefined;
   /** Its own checks of readiness that fail, by name. */
   readonly failing: Readonly<Record<string, string>>;
+  /** What it says against the certificate that it shows to clients on other machines. */
+  readonly certificate: string | undefined;
   /** Version and commit of the process, and of what is installed. */
   readonly version: string | undefined;
   readonly installed: string | undefined;
@@ -181,6 +183,8 @@ export interface Evidence {
   readonly dns: readonly { readonly address: string; readonly answers: boolean }[] | undefined;
   readonly ports: readonly PortSeen[] | undefined;
   readonly certificates: readonly Certificate[] | undefined;
+  /** Names of the platform's domain by which this machine does not reach it, and why. */
+  readonly site: { readonly unreached: readonly string[] } | undefined;
   readonly database: DatabaseSeen | undefined;
   readonly programs: readonly ProgramSeen[] | undefined;
   readonly metrics: readonly MetricsSeen[] | undefined;

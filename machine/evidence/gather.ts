@@ -17,6 +17,7 @@ import { askPlatform } from "./platform.ts";
 import { readMetrics } from "./programs/metrics.ts";
 import { listPorts } from "./programs/ports.ts";
 import { lookAtPrograms } from "./programs/programs.ts";
+import { lookAtSite } from "./site.ts";
 
 const PART_LIMIT_MS = 20_000;
 /** Something may be under way at the first look. What is broken at both, is broken. */
@@ -39,12 +40,13 @@ export async function gather(machine: Machine): Promise<Evidence> {
     part(() => readCertificates(machine)),
     part(() => lookAtPrograms(machine)),
   ]);
-  const [firewall, database, platform, metrics, egress] = await Promise.all([
+  const [firewall, database, platform, metrics, egress, site] = await Promise.all([
     part(() => lookAtFirewall(machine)),
     part(() => lookAtDatabase(machine, programs)),
     part(() => askPlatform(machine)),
     part(() => readMetrics(machine)),
     part(() => tryEgress(machine)),
+    part(() => lookAtSite(machine)),
   ]);
   return {
     at: now(),
@@ -62,6 +64,7 @@ export async function gather(machine: Machine): Promise<Evidence> {
     dns,
     ports,
     certificates,
+    site,
     database,
     programs,
     metrics,
@@ -86,6 +89,7 @@ const UNSEEN: Omit<Evidence, "at" | "instance"> = {
   dns: undefined,
   ports: undefined,
   certificates: undefined,
+  site: undefined,
   database: undefined,
   programs: undefined,
   metrics: undefined,

@@ -25,7 +25,7 @@ async function look(machine: Machine, program: Program): Promise<ProgramSeen> {
     pid,
     supervised: unit === undefined ? isSupervised(instance, program) : unit.pid !== undefined,
     ...(pid === undefined
-      ? { silent: undefined, failing: {}, version: undefined }
+      ? { silent: undefined, failing: {}, certificate: undefined, version: undefined }
       : await answersOf(instance, program)),
     installed: installed === "" ? undefined : installed,
     ...processOf(pid),
@@ -64,22 +64,27 @@ export function urlOf(instance: Instance, program: Program): string {
   }
 }
 
-type Answers = Pick<ProgramSeen, "silent" | "failing" | "version">;
+type Answers = Pick<ProgramSeen, "silent" | "failing" | "certificate" | "version">;
 
 async function answersOf(instance: Instance, program: Program): Promise<Answers> {
   const url = urlOf(instance, program);
   try {
     const { text } = await ask({ url: `${url}/readyz?verbose` });
-    const failing = program === "orchestrator" ? failingOfJson(text) : failingOfLines(text);
-    return { silent: undefined, failing, version: program === "orchestrator" ? await versionOf(url) : undefined };
+    const said = program === "agent" ? { failing: failingOfLines(text), certificate: undefined } : saidInJson(text);
+    return { silent: undefined, ...said, version: program === "orchestrator" ? await versionOf(url) : undefined };
   } catch (error) {
-    return { silent: error instanceof Error ? error.message : String(error), failing: {}, version: undefined };
+    const silent = error instanceof Error ? error.message : String(error);
+    return { silent, failing: {}, certificate: undefined, version: undefined };
   }
 }
 
-function failingOfJson(text: string): Readonly<Record<string, string>> {
+/** Pure. A program serves with a certificate that clients refuse too, so that is no failure of its readiness. */
+export function saidInJson(text: string): Pick<ProgramSeen, "failing" | "certificate"> {
   const { checks = {} } = JSON.parse(text) as { readonly checks?: Readonly<Record<string, string>> };
-  return Object.fromEntries(Object.entries(checks).filter(([, said]) => !said.startsWith("ok")));
+  return {
+    failing: Object.fromEntries(Object.entries(checks).filter(([, said]) => !said.startsWith("ok"))),
+    certificate: /^ok, except that ([^]*)$/.exec(checks["certificate"] ?? "")?.[1],
+  };
 }
 
 /** Pure. @param text lines `ok NAME` and `fail NAME: PROBLEM` */

@@ -1,146 +1,62 @@
 /** `svc backup` while an orchestrator writes, the drill, and a restore on another machine, which here is another root directory. */
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import {
-  chmodSync,
-  chownSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { makeBackup } from "../../../machine/backup/backup.ts";
 import { countRecords, moveToPostgres } from "../../../machine/backup/database.ts";
 import { drill } from "../../../machine/backup/drill.ts";
 import { restore, withBackup } from "../../../machine/backup/restore.ts";
-import { readInstance } from "../../../machine/base/instance.ts";
-import { type Machine, thisMachine } from "../../../machine/base/this-machine.ts";
-import { serviceUser } from "../../../machine/evidence/files.ts";
+import { PATH } from "../../../machine/base/commands.ts";
+import type { Machine } from "../../../machine/base/this-machine.ts";
+import {
+  createMachines,
+  createProject,
+  creating,
+  projectsOf,
+  started,
+  TOKEN,
+  user,
+} from "../../support/machine/orchestrators.ts";
 import { freePort } from "../../support/peers/listening.ts";
-import { startPostgres } from "../../support/postgres/cluster.ts";
+import { findPrograms, startPostgres } from "../../support/postgres/cluster.ts";
 
-const checkout = join(import.meta.dirname, "../../..");
 const SLOW = { timeout: 240_000 };
-const TOKEN = "operators-token-of-this-test";
-/** Where `up` has never run there is no user for the orchestrator: then it is root. */
-const user = serviceUser() ?? { uid: 0, gid: 0 };
+const silent = () => undefined;
 
+let machines: ReturnType<typeof createMachines>;
 let folder = "";
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-machine-"));
-  // The orchestrator's user has to reach its directory.
-  chmodSync(folder, 0o755);
-  const tsx = join(checkout, "node_modules/tsx/dist/cli.mjs");
-  execFileSync(process.execPath, [tsx, "scripts/build.ts", "--to", join(folder, "app"), "orchestrator", "console"], {
-    cwd: checkout,
-  });
-  symlinkSync(process.execPath, join(folder, "app/node"));
+  machines = createMachines();
+  ({ folder } = machines);
 }, 240_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => machines.remove());
 
-/** A machine of its own: a root directory with the programs, and nothing else until it is set up or restored. */
-function newMachine(name: string): Machine {
-  const root = join(folder, name);
-  for (const place of ["etc", "var/lib/svc/orchestrator", "run/svc", "var/log/svc", "opt/svc/app"])
-    mkdirSync(join(root, place), { recursive: true });
-  symlinkSync(join(folder, "app"), join(root, "opt/svc/app/current"));
-  chownSync(join(root, "var/lib/svc/orchestrator"), user.uid, user.gid);
-  return thisMachine(readInstance("", root));
+/** Makes a backup while fifty creates a second run. */
+async function backupWhileCreating(machine: Machine, url: string, archive: string) {
+  const writing = creating(url);
+  await expect.poll(writing.made, { timeout: 60_000 }).toBeGreaterThan(100);
+  const before = writing.made();
+  const manifest = await makeBackup(machine, { path: archive, onStep: silent });
+  const { statuses, rate } = await writing.end();
+  console.log(
+    `${manifest.database}: ${before} projects before the backup, ${writing.made()} after it, ${rate} a second`,
+  );
+  expect(statuses).toEqual([201]);
+  return { manifest, before, after: writing.made() };
 }
-
-const read = (name: string) => thisMachine(readInstance("", join(folder, name)));
-
-async function setUp(name: string): Promise<Machine> {
-  const { config, state } = newMachine(name).instance.places;
-  mkdirSync(config);
-  const key = (letter: string) => Buffer.alloc(32, letter).toString("base64url");
-  const settings = [
-    "SVC_API_HOST=127.0.0.1",
-    `SVC_API_PORT=${await freePort()}`,
-    "SVC_EDGE_HOST=127.0.0.1",
-    `SVC_EDGE_PORT=${await freePort()}`,
-    `SVC_DATABASE=${join(state, "orchestrator/svc.db")}`,
-    `SVC_ADMIN_TOKEN_FILE=${join(config, "admin-token")}`,
-    `SVC_NODE_KEY=${key("n")}`,
-    `SVC_SEED=${key("s")}`,
-    `SVC_ENCRYPTION_KEY=${key("e")}`,
-  ];
-  writeFileSync(join(config, "orchestrator.env"), `${settings.join("\n")}\n`, { mode: 0o640 });
-  writeFileSync(join(config, "orchestrator.own.env"), "", { mode: 0o640 });
-  writeFileSync(join(config, "admin-token"), `${TOKEN}\n`, { mode: 0o600 });
-  writeFileSync(join(config, "role"), "orchestrator\n");
-  chownSync(join(config, "admin-token"), user.uid, user.gid);
-  chmodSync(config, 0o755);
-  return read(name);
-}
-
-/** Starts the orchestrator of the machine, and waits until it answers. */
-async function started({ instance }: Machine): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
-  const { app } = instance.places;
-  const child: ChildProcess = spawn(join(app, "node"), [join(app, "orchestrator.js")], {
-    env: { ...instance.environment("orchestrator"), SVC_LOG_LEVEL: "warn" },
-    cwd: "/",
-    stdio: "ignore",
-    ...user,
-  });
-  const ended = new Promise<void>((resolve) => void child.once("exit", () => resolve()));
-  const stop = async () => {
-    child.kill("SIGKILL");
-    await ended;
-  };
-  onTestFinished(stop);
-  const url = `http://127.0.0.1:${instance.setting("orchestrator", "SVC_API_PORT") ?? ""}`;
-  await expect
-    .poll(
-      () =>
-        fetch(`${url}/livez`).then(
-          ({ status }) => status,
-          () => 0,
-        ),
-      { timeout: 60_000 },
-    )
-    .toBe(204);
-  return { url, stop };
-}
-
-const headers = { "x-admin-token": TOKEN, "content-type": "application/json" };
-const createProject = async (url: string, name: string) => {
-  const { status } = await fetch(`${url}/admin/projects`, { method: "POST", headers, body: JSON.stringify({ name }) });
-  return status;
-};
 
 test(
   "a backup while fifty creates a second run is whole, its drill is green, and another machine goes on with it",
   SLOW,
   async () => {
-    const machine = await setUp("first");
+    const machine = await machines.setUp("first");
     const { url, stop } = await started(machine);
-    const writing = { goesOn: true, made: 0 };
-    const writer = (async () => {
-      while (writing.goesOn) {
-        const made = await Promise.all(
-          Array.from({ length: 5 }, (_, index) => createProject(url, `p${writing.made + index}`)),
-        );
-        expect(new Set(made)).toEqual(new Set([201]));
-        writing.made += made.length;
-        await new Promise((resolve) => void setTimeout(resolve, 100));
-      }
-    })();
-    await expect.poll(() => writing.made, { timeout: 30_000 }).toBeGreaterThan(10);
     const archive = join(folder, "backup.tar.gz");
-    const before = writing.made;
-    const manifest = await makeBackup(machine, { path: archive, onStep: () => undefined });
-    writing.goesOn = false;
-    await writer;
+    const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
     expect(statSync(archive).mode & 0o777).toBe(0o600);
     expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
+    expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
     expect(readFileSync(archive).includes(TOKEN)).toBe(false);
 
     await withBackup(machine, archive, async (content, read) => {
@@ -148,35 +64,81 @@ test(
     });
     await stop();
 
-    const other = newMachine("second");
+    const other = machines.inPlaceOf("first");
     await withBackup(other, archive, async (content, checked) => {
-      await restore(other, content, checked, { force: false, onStep: () => undefined });
+      await restore(other, content, checked, { force: false, onStep: silent });
     });
-    // The settings name the first machine's directories: on a true second machine these are the same.
-    const database = join(folder, "first/var/lib/svc/orchestrator/svc.db");
+    const { config, state } = other.instance.places;
+    const database = join(state, "orchestrator/svc.db");
     expect(statSync(database)).toMatchObject({ uid: user.uid, gid: user.gid });
-    expect(statSync(join(other.instance.places.config, "admin-token")).mode & 0o777).toBe(0o600);
-    const again = await started(read("first"));
-    const projects = (await (
-      await fetch(`${again.url}/admin/projects?limit=1`, { headers })
-    ).json()) as readonly unknown[];
-    expect(projects.length).toBeGreaterThan(0);
+    expect(statSync(join(config, "admin-token")).mode & 0o777).toBe(0o600);
+    expect((await countRecords(other, database)).counts).toEqual(manifest.counts);
+    const again = await started(machines.read("first"));
+    expect((await projectsOf(again.url)).length).toBeGreaterThan(0);
+  },
+);
+
+/** A machine whose commands find PostgreSQL's programs where the tests have them. */
+async function withPostgres(machine: Machine): Promise<Machine> {
+  const programs = await findPrograms();
+  const run: Machine["run"] = (program, args, given) =>
+    machine.run(program, args, { ...given, env: { ...given?.env, PATH: `${programs}:${PATH}` } });
+  return { ...machine, run };
+}
+
+test(
+  "a backup of PostgreSQL while fifty creates a second run goes into an empty server of another machine, which goes on with it",
+  SLOW,
+  async () => {
+    const port = await freePort();
+    const server = await startPostgres({ port });
+    onTestFinished(() => server.stop());
+    const own = [`DATABASE_URL=${server.url}`];
+    const machine = await withPostgres(await machines.setUp("postgres", own));
+    const { url, stop } = await started(machine);
+    const archive = join(folder, "postgres.tar.gz");
+    const { manifest, before, after } = await backupWhileCreating(machine, url, archive);
+    expect(manifest.database).toBe("PostgreSQL");
+    expect(manifest.counts["projects"]).toBeGreaterThanOrEqual(before);
+    expect(manifest.counts["projects"]).toBeLessThanOrEqual(after);
+    await withBackup(machine, archive, async (content, read) => {
+      expect(await drill(machine, content, read)).toMatchObject({ problems: [] });
+      const counts = { ...read.counts, projects: before - 1 };
+      expect((await drill(machine, content, { ...read, counts })).problems).toEqual([
+        `projects: ${manifest.counts["projects"]}, and should have ${before - 1}`,
+      ]);
+      truncateSync(join(content, "database.dump"), 4_096);
+      expect((await drill(machine, content, read)).problems).toEqual([
+        expect.stringMatching(/^the dump cannot be read: /),
+      ]);
+    });
+    await stop();
+    await server.stop();
+
+    const empty = await startPostgres({ port });
+    onTestFinished(() => empty.stop());
+    const other = await withPostgres(machines.inPlaceOf("postgres"));
+    await withBackup(other, archive, async (content, checked) => {
+      await restore(other, content, checked, { force: true, onStep: silent });
+    });
+    expect(await countRecords(other, empty.url)).toEqual({ integrity: "ok", counts: manifest.counts });
+    const again = await started(machines.read("postgres"));
+    expect((await projectsOf(again.url)).length).toBeGreaterThan(0);
+    expect(await createProject(again.url, "afterwards")).toBe(201);
   },
 );
 
 test("a restore does not replace other keys, and a damaged archive does nothing", SLOW, async () => {
-  const machine = await setUp("third");
+  const machine = await machines.setUp("third");
   const { stop } = await started(machine);
   const archive = join(folder, "third.tar.gz");
-  await makeBackup(machine, { path: archive, onStep: () => undefined });
-  await expect(makeBackup(machine, { path: archive, onStep: () => undefined })).rejects.toThrow(/already/);
+  await makeBackup(machine, { path: archive, onStep: silent });
+  await expect(makeBackup(machine, { path: archive, onStep: silent })).rejects.toThrow(/already/);
   await stop();
   const token = join(machine.instance.places.config, "admin-token");
   writeFileSync(token, "another token of today\n");
   const put = (force: boolean) =>
-    withBackup(machine, archive, (content, checked) =>
-      restore(machine, content, checked, { force, onStep: () => undefined }),
-    );
+    withBackup(machine, archive, (content, checked) => restore(machine, content, checked, { force, onStep: silent }));
   await expect(put(false)).rejects.toThrow(/admin-token; --force/);
   expect(readFileSync(token, "utf8")).toBe("another token of today\n");
   await put(true);
@@ -190,7 +152,7 @@ test("a restore does not replace other keys, and a damaged archive does nothing"
 });
 
 test("records move to PostgreSQL once the orchestrator is stopped, as its user", SLOW, async () => {
-  const machine = await setUp("moving");
+  const machine = await machines.setUp("moving");
   const { url, stop } = await started(machine);
   expect(await createProject(url, "moved")).toBe(201);
   const server = await startPostgres({ port: await freePort() });
@@ -201,15 +163,17 @@ test("records move to PostgreSQL once the orchestrator is stopped, as its user",
   expect({ moved, projects: counts["projects"] }).toEqual({ moved: true, projects: 1 });
   expect((await countRecords(machine, server.url)).counts).toMatchObject(counts);
   writeFileSync(join(machine.instance.places.config, "orchestrator.own.env"), `DATABASE_URL=${server.url}\n`);
-  await expect(moveToPostgres(read("moving"), server.url)).rejects.toThrow(/name a PostgreSQL database already/);
+  await expect(moveToPostgres(machines.read("moving"), server.url)).rejects.toThrow(
+    /name a PostgreSQL database already/,
+  );
 });
 
 test("a drill names what does not fit: records that are gone, a key that is another", SLOW, async () => {
-  const machine = await setUp("fourth");
+  const machine = await machines.setUp("fourth");
   const { url, stop } = await started(machine);
   expect(await createProject(url, "one")).toBe(201);
   const archive = join(folder, "fourth.tar.gz");
-  await makeBackup(machine, { path: archive, onStep: () => undefined });
+  await makeBackup(machine, { path: archive, onStep: silent });
   await stop();
   await withBackup(machine, archive, async (content, manifest) => {
     const counts = { ...manifest.counts, projects: (manifest.counts["projects"] ?? 0) + 1 };

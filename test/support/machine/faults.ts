@@ -96,6 +96,14 @@ export const FAULTS: readonly (readonly [fault: string, check: string, change: C
   ["a certificate is of the future", "certificates.expired", certificate({ from: NOW + 5_000 }), /clock/],
   ["a certificate is damaged", "certificates.unreadable", certificate({ problem: "bad base64" }), /bad base64/],
   [
+    "the domain's certificate is for other names",
+    "certificates.site",
+    program("orchestrator", {
+      certificate: "the certificate is not for every name below a.example: it has DNS:b.example",
+    }),
+    /^orchestrator: .*DNS:b.example/,
+  ],
+  [
     "a file is open to all",
     "files.access",
     file("/etc/svc/agent.env", { mode: 0o644, uid: 0, gid: 0 }),

@@ -41,6 +41,11 @@ export const WARNINGS: readonly (readonly [fault: string, check: string, change:
     ({ dns }) => ({ dns: [...some(dns), { address: "192.0.2.54", answers: false }] }),
   ],
   ["a certificate ends soon", "certificates.ending", certificate({ until: NOW + 3_600_000 })],
+  [
+    "the domain leads nowhere",
+    "certificates.reach",
+    () => ({ site: { unreached: ["api.a.example has no address here (ENOTFOUND)"] } }),
+  ],
   ["a program has no supervisor", "programs.unsupervised", program("agent", { supervised: false })],
   ["a program may open few files", "programs.files", program("orchestrator", { files: 1_024 })],
   ["a restart is due", "upgrade.restart", program("orchestrator", { installed: "0.2.0 (def)" })],

@@ -21,6 +21,23 @@ export async function newSystem(release: string): Promise<void> {
   if (made.status !== 0) throw new Error(made.said);
 }
 
+/**
+ * One that reaches nobody, beside the other: from then on this file's functions are about it, in this process.
+ * @returns its files, as this machine sees them
+ */
+export async function newClosedSystem(release: string): Promise<string> {
+  process.env["SVC_TEST_SYSTEM"] = "closed";
+  await newSystem(release);
+  return "/tmp/svc-closed/root";
+}
+
+/** Whom programs of a closed system have asked until now, as `ADDRESS . PROTOCOL . PORT`. */
+export async function asked(): Promise<readonly string[]> {
+  const { status, said } = await end(TOOL, ["asked"]);
+  if (status !== 0) throw new Error(said);
+  return said.split("\n").filter((line) => line !== "");
+}
+
 export async function removeSystem(): Promise<void> {
   await end(TOOL, ["down"]);
 }

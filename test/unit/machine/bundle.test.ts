@@ -1,11 +1,13 @@
 /** The archive of `svc debug bundle`: parts fail alone, and it is whole or not there. */
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
+import { readInstance } from "../../../machine/base/instance.ts";
 import { writeBundle } from "../../../machine/bundle/bundle.ts";
+import { knownValues } from "../../../machine/bundle/known-values.ts";
 import { within } from "../../../machine/bundle/parts.ts";
 import { redactor } from "../../../machine/bundle/redact.ts";
 
@@ -102,4 +104,21 @@ test("a log is cut to its window by whole entries", () => {
   expect(left).not.toContain("before");
   expect(left).not.toContain("a stack of it");
   expect(left.split("\n").slice(0, 2)).toEqual([line("2026-11-20T12:00:00.000Z", "in"), "a stack of that"]);
+});
+
+test("the lines of keys are known values: of files beside the settings, of the platform's own certificate, and of files that settings name", () => {
+  const root = dirname(place());
+  const config = join(root, "etc/svc");
+  mkdirSync(join(config, "site"), { recursive: true });
+  const line = (letter: string) => letter.repeat(64);
+  const pem = (letter: string) => `-----BEGIN PRIVATE KEY-----\n${line(letter)}\n-----END PRIVATE KEY-----\n`;
+  writeFileSync(join(config, "secrets.key"), line("a"));
+  writeFileSync(join(config, "site/authority.key"), pem("b"));
+  writeFileSync(join(config, "site/key.pem"), pem("c"));
+  writeFileSync(join(config, "site/cert.pem"), pem("d").replaceAll("PRIVATE KEY", "CERTIFICATE"));
+  const named = join(root, "of-certbot.pem");
+  writeFileSync(named, pem("e"));
+  const settings = `SVC_TLS_KEY_FILE=${named}\nSVC_TLS_CERT_FILE=${join(config, "site/cert.pem")}\n`;
+  writeFileSync(join(config, "orchestrator.env"), settings);
+  expect(knownValues(readInstance("", root)).toSorted()).toEqual(["a", "b", "c", "e"].map(line));
 });

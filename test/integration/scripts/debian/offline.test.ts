@@ -38,9 +38,14 @@ const replaced = (path: string, changes: Record<string, string>) =>
     ),
   );
 
-function debianPackage(name: string, depends = ""): string {
+function debianPackage(name: string, { depends = "", module = "" } = {}): string {
   const root = join(folder, "packages", name);
   mkdirSync(join(root, "DEBIAN"), { recursive: true });
+  if (module !== "") {
+    const place = join(root, "usr/lib/svc/node_modules", module);
+    mkdirSync(place, { recursive: true });
+    writeFileSync(join(place, "package.json"), "{}");
+  }
   const control = `Package: ${name}\nVersion: 1.0\nArchitecture: all\nMaintainer: a <a@example.org>\n${depends}Description: of a test\n`;
   writeFileSync(join(root, "DEBIAN/control"), control);
   const path = join(folder, `${name}_1.0_all.deb`);
@@ -48,7 +53,16 @@ function debianPackage(name: string, depends = ""): string {
   return path;
 }
 
-/** The archive, made on a machine whose apt "fetches" one package. */
+/** A base template with nothing but dpkg's list of its one package. */
+function baseTemplate(path: string): void {
+  const root = join(folder, "base/var/lib/dpkg");
+  mkdirSync(root, { recursive: true });
+  const status = "Package: socat\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1:1.7+really-2\n";
+  writeFileSync(join(root, "status"), status);
+  execFileSync("tar", ["-czf", path, "-C", join(folder, "base"), "."]);
+}
+
+/** The archive, made on a machine whose apt "fetches" two packages. */
 function made(): string {
   const checkout = join(folder, "checkout");
   mkdirSync(checkout);
@@ -61,15 +75,16 @@ function made(): string {
     encoding: "utf8",
   });
   mkdirSync(join(state, "cache"), { recursive: true });
-  writeFileSync(base.trim(), "the base template");
+  baseTemplate(base.trim());
   mkdirSync(join(installed, "criu/4.2/lib"), { recursive: true });
   writeFileSync(join(installed, "criu/4.2/criu.real"), "criu", { mode: 0o755 });
   const tools = join(folder, "tools");
   mkdirSync(tools);
-  const fetched = debianPackage("nftables");
-  const apt = `for word; do case $word in Dir::Cache::archives=*) archives=\${word#*=} ;; --download-only) cp '${fetched}' "$archives/" ;; esac; done`;
+  const fetched = [debianPackage("nftables"), debianPackage("libnss-myhostname")].map((path) => `'${path}'`).join(" ");
+  const apt = `for word; do case $word in Dir::Cache::archives=*) archives=\${word#*=} ;; --download-only) cp ${fetched} "$archives/" ;; esac; done`;
   writeFileSync(join(tools, "apt-get"), `#!/bin/bash\n${apt}\n`, { mode: 0o755 });
-  const own = debianPackage("svc", "Depends: nftables\n");
+  // A tool of tests that the package's scripts have, too.
+  const own = debianPackage("svc", { depends: "Depends: nftables\n", module: "e2b" });
   const env = { ...process.env, PATH: `${tools}:${process.env["PATH"] ?? ""}` };
   return execFileSync(join(checkout, "scripts/debian/offline"), [own], { encoding: "utf8", env }).trim();
 }
@@ -109,20 +124,78 @@ test("the archive holds the packages, the base template, CRIU, a list of all par
       "packages",
     ].concat(["release", "sbom.cdx.json"]),
   );
-  const { components } = JSON.parse(readFileSync(join(content, "sbom.cdx.json"), "utf8")) as {
-    components: { purl: string }[];
+});
+
+interface Part {
+  readonly type: string;
+  readonly name: string;
+  readonly version?: string;
+  readonly purl?: string;
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
+  readonly components?: readonly Part[];
+}
+const DIGITS: Record<string, number> = { "SHA-256": 64, "SHA-512": 128 };
+
+/** What CycloneDX 1.5 asks of a component, and what makes it useful: a version and the name that databases of flaws know. */
+function expectPart({ type, name, version, purl, hashes = [], components = [] }: Part): void {
+  expect(["application", "library", "container", "file"]).toContain(type);
+  expect(name).not.toBe("");
+  if (type !== "file") expect(version, name).toMatch(/^\S+$/);
+  if (type === "library") expect(purl).toMatch(/^pkg:(npm|deb\/debian)\/[^\s@]+@[^\s@]+$/);
+  for (const { alg, content } of hashes) expect(content).toMatch(new RegExp(`^[0-9a-f]{${DIGITS[alg] ?? 0}}$`));
+  components.forEach(expectPart);
+}
+
+test("the list of parts is one of CycloneDX, with what is in the programs, the package, the base template and CRIU", () => {
+  const { content } = unpacked("parts");
+  const list = JSON.parse(readFileSync(join(content, "sbom.cdx.json"), "utf8")) as {
+    readonly bomFormat: string;
+    readonly specVersion: string;
+    readonly metadata: { readonly timestamp: string; readonly component: Part };
+    readonly components: readonly Part[];
   };
+  expect(list).toMatchObject({ bomFormat: "CycloneDX", specVersion: "1.5", version: 1 });
+  expect(new Date(list.metadata.timestamp).toISOString()).toBe(list.metadata.timestamp);
+  expect(list.metadata.component).toMatchObject({ type: "application", name: "svc", version: "1.0" });
+  const { components } = list;
+  [...components, list.metadata.component].forEach(expectPart);
   const purls = components.map(({ purl }) => purl);
-  expect(purls).toContain("pkg:deb/debian/nftables@1.0?arch=all");
-  expect(purls.some((purl) => purl.startsWith("pkg:npm/fastify@"))).toBe(true);
-  expect(purls.some((purl) => purl.startsWith("pkg:npm/vitest@"))).toBe(false);
+  expect(purls.filter((purl) => purl?.startsWith("pkg:deb"))).toEqual([
+    "pkg:deb/debian/libnss-myhostname@1.0?arch=all",
+    "pkg:deb/debian/nftables@1.0?arch=all",
+    "pkg:deb/debian/criu@4.2",
+  ]);
+  const lock = JSON.parse(readFileSync(join(real, "package-lock.json"), "utf8")) as {
+    readonly packages: Record<
+      string,
+      { readonly name?: string; readonly version: string; readonly dev?: boolean; readonly optional?: boolean }
+    >;
+  };
+  // With their versions: all of the programs, what the package's scripts have beside them, and no tool of tests else.
+  const built = Object.entries(lock.packages).filter(
+    ([place, { dev, optional }]) => place !== "" && dev !== true && optional !== true,
+  );
+  const nameOf = (place: string, name?: string) => name ?? place.split("node_modules/").at(-1) ?? "";
+  const missing = built
+    .map(([place, { name, version }]) => `pkg:npm/${nameOf(place, name).replace("@", "%40")}@${version}`)
+    .filter((purl) => !purls.includes(purl));
+  expect(missing).toEqual([]);
+  const versionOf = (name: string) => lock.packages[`node_modules/${name}`]?.version ?? "";
+  for (const name of ["fastify", "better-sqlite3", "e2b", `node-linux-${process.arch}`])
+    expect(purls).toContain(`pkg:npm/${name}@${versionOf(name)}`);
+  expect(purls).not.toContain(`pkg:npm/vitest@${versionOf("vitest")}`);
+  expect(purls.filter((purl) => purl?.includes("/node-linux-"))).toHaveLength(1);
+  const base = components.find(({ type }) => type === "container")?.components?.map(({ purl }) => purl);
+  expect(base).toContain("pkg:deb/debian/socat@1%3A1.7%2Breally-2?arch=amd64");
+  expect(base?.some((purl) => purl?.startsWith("pkg:npm/yarn@"))).toBe(true);
+  expect(base?.filter((purl) => purl?.includes("/node-linux-"))).toHaveLength(1);
 });
 
 test("its install takes the package and what it needs from the archive, and puts the base template and CRIU where `up` looks", () => {
   const { state, installed, install } = unpacked("installs");
   const { status, stdout, stderr } = install();
   expect(status, stderr).toBe(0);
-  expect(stdout.match(/^Inst \S+/gm)).toEqual(["Inst nftables", "Inst svc"]);
+  expect(stdout.match(/^Inst \S+/gm)?.toSorted()).toEqual(["Inst libnss-myhostname", "Inst nftables", "Inst svc"]);
   expect(readdirSync(join(state, "cache"))).toEqual([expect.stringMatching(/^base-.*\.tar\.gz$/)]);
   expect(readFileSync(join(installed, "criu/4.2/criu.real"), "utf8")).toBe("criu");
 });
@@ -143,4 +216,14 @@ test.each([
   change(content);
   expect(install()).toMatchObject({ status: 1, stderr: expect.stringContaining(reason) as string });
   expect(existsSync(state)).toBe(false);
+});
+
+test("a CRIU that the machine has stays as it is, because a program of it may run", () => {
+  const { installed, install } = unpacked("again");
+  mkdirSync(join(installed, "criu/4.2"), { recursive: true });
+  writeFileSync(join(installed, "criu/4.2/criu.real"), "as it was");
+  const { status, stderr } = install();
+  expect(status, stderr).toBe(0);
+  expect(readFileSync(join(installed, "criu/4.2/criu.real"), "utf8")).toBe("as it was");
+  expect(readdirSync(join(installed, "criu"))).toEqual(["4.2"]);
 });
