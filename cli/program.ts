@@ -1,8 +1,9 @@
 /** Makes the parser of the command line from the definitions of the commands. */
 
-import { InvalidArgumentError, Command as Parser, Option as ParserOption } from "commander";
+import { InvalidArgumentError, type OutputConfiguration, Command as Parser, Option as ParserOption } from "commander";
 import type { Args, Command, Group, Option } from "./definition.ts";
 import { FIRST_STEPS } from "./first-steps.ts";
+import { withWayOut } from "./nearest.ts";
 import type { Options } from "./options.ts";
 import { escapeText } from "./output/escape.ts";
 import type { Terminals } from "./output/output.ts";
@@ -47,6 +48,7 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
     .configureOutput({
       writeOut: (text) => void write.stdout.write(text),
       writeErr: (text) => void write.stderr.write(escapeText(text)),
+      ...ofMistakes("svc"),
     })
     .addHelpText(
       "after",
@@ -54,7 +56,8 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
     );
   const parents = new Map<string, Parser>();
   for (const { name, about } of groups) {
-    parents.set(name, program.command(name).description(about).enablePositionalOptions().helpCommand(false));
+    const parent = program.command(name).description(about).enablePositionalOptions().helpCommand(false);
+    parents.set(name, parent.configureOutput(ofMistakes(`svc ${name}`)));
   }
   for (const command of commands) {
     const words = command.name.split(" ");
@@ -71,13 +74,18 @@ function stepsIn(): string {
   return FIRST_STEPS.map(({ line, about }) => `  ${line.padEnd(width)}  ${about}`).join("\n");
 }
 
+/** How the parser says what is wrong with a line. */
+function ofMistakes(words: string, options: readonly Option[] = []): OutputConfiguration {
+  return { outputError: (text, write) => write(withWayOut(text, options, `${words} --help`)) };
+}
+
 function addCommand(parser: Parser, command: Command, act: ProgramOptions["act"]): void {
   parser.description(command.more === undefined ? command.about : `${command.about}\n\n${command.more}`);
   parser.summary(command.about);
   for (const { name, about } of command.arguments ?? []) parser.argument(name, about);
-  for (const option of [...(command.options ?? []), ...shownOptions(command), ...COMMON]) {
-    parser.addOption(parserOption(option));
-  }
+  const options = [...(command.options ?? []), ...shownOptions(command), ...COMMON];
+  for (const option of options) parser.addOption(parserOption(option));
+  parser.configureOutput(ofMistakes(`svc ${command.name}`, options));
   parser.addHelpText("after", `\nExample:\n  ${command.example}\n`);
   parser.action(() => act(command, argsOf(command, parser.processedArgs), parser.opts()));
 }

@@ -1,7 +1,10 @@
 /** Contexts: the platforms of a user who works with several. */
 
 import { type ContextEntry, checkedName, contextsFile, readContexts, writeContexts } from "../../api/contexts.ts";
+import { readKey } from "../../api/hidden.ts";
+import { namedInEnvironment } from "../../api/settings.ts";
 import { readValue } from "../../api/value.ts";
+import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT, Failure, usage } from "../../failure.ts";
 import type { View } from "../../output/output.ts";
@@ -31,7 +34,7 @@ export const add: Action = async (context, { first }, options) => {
   const { apiUrl, sandboxUrl, domain } = options;
   if (apiUrl === undefined && domain === undefined) throw usage("--api-url or --domain is needed");
   const known = await readContexts(context.env);
-  const apiKey = await readValue(context, options.keyFile, "API key");
+  const apiKey = await readKey(context, options.keyFile, apiUrl ?? `https://api.${domain ?? ""}`);
   const adminToken =
     options.tokenFile === undefined
       ? undefined
@@ -45,6 +48,7 @@ export const add: Action = async (context, { first }, options) => {
   };
   await writeContexts(context.env, { current: name, contexts: { ...known.contexts, [name]: entry } });
   context.out.note(`context ${name} is the current one; ${contextsFile(context.env)} has it`);
+  noteEnvironment(context, name);
   if (domain === undefined) return;
   await context.out.line(`export E2B_DOMAIN=${domain}`, "export E2B_API_KEY=…  # the key that you have stored");
 };
@@ -67,6 +71,7 @@ export const use: Action = async (context, { first: name }) => {
   if (name !== "-" && contexts[name] === undefined) throw missing(name);
   await writeContexts(context.env, { current: name === "-" ? undefined : name, contexts });
   context.out.note(name === "-" ? "no context is the current one" : `context ${name} is the current one`);
+  if (name !== "-") noteEnvironment(context, name);
 };
 
 export const remove: Action = async (context, { first: name }) => {
@@ -76,6 +81,12 @@ export const remove: Action = async (context, { first: name }) => {
   await writeContexts(context.env, { current: current === name ? undefined : current, contexts: others });
   context.out.note(`context ${name} is forgotten`);
 };
+
+/** A context is of no use beside variables that name a platform or a key: who has set them long ago does not see why. */
+export function noteEnvironment({ env, out }: Pick<Context, "env" | "out">, name: string): void {
+  const set = namedInEnvironment(env);
+  if (set.length > 0) out.note(`${set.join(", ")} of the environment counts more: unset it, or say --context ${name}`);
+}
 
 function missing(name: string): Failure {
   return new Failure(`there is no context '${name}'`, {

@@ -41,6 +41,13 @@ test("help and version go to standard output with exit code 0", SLOW, async () =
   expect(help).toMatchObject({ code: 0, stderr: "" });
   expect(help.stdout).toContain("Example:\n  svc sandbox create base");
   expect((await svc.run([])).code).toBe(0);
+  const group = await svc.run(["sandbox", "--help"]);
+  expect(group.code).toBe(0);
+  for (const words of [
+    ["help", "sandbox"],
+    ["sandbox", "help"],
+  ])
+    expect(await svc.run(words)).toEqual(group);
 });
 
 test.each([
@@ -55,6 +62,8 @@ test.each([
   [["login"], "Did you mean svc auth login?"],
   [["sandbox", "rm", "i1"], "Did you mean svc sandbox kill?"],
   [["node", "ls"], "Did you mean svc node list?"],
+  [["auth", "logout"], "Did you mean svc context remove?"],
+  [["sandbox", "list", "--json"], "Did you mean --output json?"],
 ])("svc %j is a mistake of use: %s", async (words, message) => {
   const { code, stdout, stderr } = await svc.run(words);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -101,7 +110,7 @@ describe("the exit code", () => {
     expect((await svc.run(["sandbox", "list"], { env: { SVC_API_URL: url } })).code).toBe(4);
     const admin = await svc.run(["node", "list"], { env: env() });
     expect(admin.code).toBe(4);
-    expect(admin.stderr).toContain("SVC_ADMIN_TOKEN");
+    expect(admin.stderr).toMatch(/SVC_ADMIN_TOKEN.*as root.*--token-file/);
   });
 });
 
@@ -157,6 +166,9 @@ describe("contexts", () => {
     await svc.out(["context", "use", "one"]);
     await svc.out(["sandbox", "list"]);
     expect(asked.key).toBe("svc_one");
+    const env = { E2B_API_KEY: "svc_environment", SVC_API_URL: url };
+    const beside = await svc.run(["context", "use", "one"], { env });
+    expect(beside.stderr).toContain("SVC_API_URL, E2B_API_KEY of the environment counts more: unset it, or say --context one");
     await svc.out(["sandbox", "list", "--context", "two"], { env: { SVC_API_KEY: "svc_environment" } });
     expect(asked.key).toBe("svc_two");
 

@@ -1,6 +1,6 @@
 /** Settings as the environment has them, also an odd one: keys, addresses, homes and proxies. */
 
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -46,6 +46,25 @@ test("a file of contexts that cannot be read is named", async () => {
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, ".config/svc/config.toml"), { recursive: true });
   await expect(readContexts({ HOME: folder })).rejects.toThrow(`cannot read ${folder}/.config/svc/config.toml: EISDIR`);
+});
+
+test("root's file of operators' tokens belongs to the address of the machine's platform, by whatever that is named", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "svc-checkout-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const text = `[contexts.here]\napi_url = "${URL}/"\n[contexts.there]\napi_url = "http://10.0.0.6:3000"\n`;
+  mkdirSync(join(folder, "svc"));
+  writeFileSync(join(folder, "svc/config.toml"), text, { mode: 0o600 });
+  mkdirSync(join(folder, ".svc-none"));
+  writeFileSync(join(folder, ".svc-none/env"), `SVC_API_URL=${URL}\n`);
+  const env = { SVC_CHECKOUT: folder, SVC_INSTANCE: "none", XDG_CONFIG_HOME: folder };
+  const fileFor = async (more: object, context?: string) => (await readSettings({ ...env, ...more }, context)).adminFile;
+  const file = "/etc/svc-none/admin-token";
+  expect(await fileFor({})).toBe(file);
+  expect(await fileFor({ E2B_API_URL: `${URL}/` })).toBe(file);
+  expect(await fileFor({}, "here")).toBe(file);
+  expect(await fileFor({}, "there")).toBeUndefined();
+  expect(await fileFor({ SVC_API_URL: "http://10.0.0.6:3000" })).toBeUndefined();
+  expect(await fileFor({ E2B_DOMAIN: "sbx.example.org" })).toBeUndefined();
 });
 
 test.each([
