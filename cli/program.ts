@@ -2,6 +2,7 @@
 
 import { InvalidArgumentError, type OutputConfiguration, Command as Parser, Option as ParserOption } from "commander";
 import type { Args, Command, Group, Option } from "./definition.ts";
+import { usage } from "./failure.ts";
 import { FIRST_STEPS } from "./first-steps.ts";
 import { withWayOut } from "./nearest.ts";
 import type { Options } from "./options.ts";
@@ -108,12 +109,22 @@ const KINDS: ReadonlySet<string> = new Set([
 
 function argsOf(command: Command, processed: readonly unknown[]): Args {
   const given = processed
-    .map((value, index) => withoutKind(command.arguments?.[index]?.name ?? "", value))
+    .map((value, index) => checked(command.arguments?.[index]?.name ?? "", value))
     .filter((value) => value !== undefined);
   const words = given.filter((value) => typeof value === "string");
   const [first = "", second = "", third = ""] = words;
   const rest = given.find((value): value is string[] => Array.isArray(value)) ?? [];
   return { first, second, third, rest, given: words.length };
+}
+
+/** `svc sandbox kill "$ID"` with a variable that is not set: the route of no id is another one. A program may have empty arguments. */
+function checked(argument: string, value: unknown): unknown {
+  const bare = withoutKind(argument, value);
+  const isNeeded = argument.startsWith("<") ? argument !== "<command...>" : argument === "[sandbox...]";
+  if (isNeeded && [bare].flat().includes("")) {
+    throw usage(`the argument ${argument} is empty`, "a variable of the shell that is not set is empty");
+  }
+  return bare;
 }
 
 function withoutKind(argument: string, value: unknown): unknown {
@@ -128,7 +139,11 @@ function parserOption({ flags, about, read, choices }: Option): ParserOption {
   if (choices !== undefined) option.choices(choices);
   switch (read) {
     case undefined:
-      if (KINDS.has(option.name())) option.argParser((text) => withoutKind(option.name(), text));
+      if (KINDS.has(option.name()))
+        option.argParser((text) => {
+          if (text === "") throw new InvalidArgumentError("It is empty.");
+          return withoutKind(option.name(), text);
+        });
       break;
     case "integer":
       option.argParser((text) => {

@@ -166,6 +166,22 @@ test("what `-o name` has written is a value of an option, too, where that names 
   });
 });
 
+test.each([
+  [["sandbox", "kill", ""], "the argument [sandbox...] is empty"],
+  [["sandbox", "kill", "i1", "sandbox/"], "the argument [sandbox...] is empty"],
+  [["sandbox", "info", ""], "the argument <sandbox> is empty"],
+  [["project", "delete", "", "--force"], "the argument <project> is empty"],
+  [["sandbox", "list", "--project", ""], "It is empty."],
+])("an id that a shell has left empty is refused: %j", async (words, said) => {
+  await expect(parse(words)).rejects.toThrow(said);
+});
+
+test("an empty argument of a program, and an optional one, is taken", async () => {
+  expect((await parse(["sandbox", "exec", "i1", "--", "printf", ""])).args.rest).toEqual(["printf", ""]);
+  expect((await parse(["sandbox", "create", ""])).args.first).toBe("");
+  expect((await parse(["complete", "--", "sandbox", ""])).args.rest).toEqual(["sandbox", ""]);
+});
+
 test("what changes something is not done again and again", async () => {
   await expect(parse(["gc", "--watch"])).rejects.toThrow(/unknown option/);
 });

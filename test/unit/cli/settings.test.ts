@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { unreached } from "../../../cli/api/client.ts";
 import { contextsFile, readContexts } from "../../../cli/api/contexts.ts";
 import { proxyWords } from "../../../cli/api/proxies.ts";
 import { readSettings } from "../../../cli/api/settings.ts";
@@ -89,4 +90,16 @@ test.each([
   ["no address", { http_proxy: "http://p:1" }],
 ])("that %s gives no answer has nothing to do with the proxy of %j", (address, env) => {
   expect(proxyWords(env, address)).toBeUndefined();
+});
+
+test.each([
+  ["ERR_SSL_WRONG_VERSION_NUMBER", "the address begins with http:// there"],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "is for other names"],
+  ["CERT_HAS_EXPIRED", "is not valid now"],
+  ["SELF_SIGNED_CERT_IN_CHAIN", "NODE_EXTRA_CA_CERTS=FILE"],
+  ["ECONNREFUSED", "look whether the platform runs there"],
+])("an address that fails with %s is told with its way out", (code, words) => {
+  const failure = unreached(URL, new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) }), 1);
+  expect(failure).toMatchObject({ exitCode: 1, wayOut: expect.stringContaining(words) as string });
+  expect(failure.message).toContain(`${URL}: ${code}`);
 });
