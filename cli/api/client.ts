@@ -139,7 +139,10 @@ const WAYS_OF_TLS: readonly (readonly [RegExp, string])[] = [
     "that port does not speak TLS: the address begins with http:// there, or has another port",
   ],
   [/ERR_TLS_CERT_ALTNAME_INVALID/, "the certificate there is for other names: use one of them as the address"],
-  [/CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/, "the certificate there is not valid now: look at its dates, and at the clock"],
+  [
+    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
+    "the certificate there is not valid now: look at its dates, and at the clock",
+  ],
 ];
 
 /** What a request to an address failed of, before there was an answer. */

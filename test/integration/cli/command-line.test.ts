@@ -168,7 +168,9 @@ describe("contexts", () => {
     expect(asked.key).toBe("svc_one");
     const env = { E2B_API_KEY: "svc_environment", SVC_API_URL: url };
     const beside = await svc.run(["context", "use", "one"], { env });
-    expect(beside.stderr).toContain("SVC_API_URL, E2B_API_KEY of the environment counts more: unset it, or say --context one");
+    expect(beside.stderr).toContain(
+      "SVC_API_URL, E2B_API_KEY of the environment counts more: unset it, or say --context one",
+    );
     await svc.out(["sandbox", "list", "--context", "two"], { env: { SVC_API_KEY: "svc_environment" } });
     expect(asked.key).toBe("svc_two");
 

@@ -99,11 +99,15 @@ test("a terminal goes on with the same shell after a cut, and can be left and co
   expect(again.shown()).toContain("still value-of-before");
 });
 
-test.each([["auth login"], ["context add typed"]])("a key that is typed to `svc %s` is not shown", SLOW, async (command) => {
-  const terminal = open([...command.split(" "), "--api-url", cluster.url]);
-  await expect.poll(terminal.shown, POLL).toContain(`API key for ${cluster.url} (not shown): `);
-  terminal.type(`${cluster.key}\r`);
-  expect(await terminal.ended).toBe(0);
-  expect(terminal.shown()).not.toContain(cluster.key);
-  expect(readFileSync(join(svc.folder, ".config/svc/config.toml"), "utf8")).toContain(cluster.key);
-});
+test.each([["auth login"], ["context add typed"]])(
+  "a key that is typed to `svc %s` is not shown",
+  SLOW,
+  async (command) => {
+    const terminal = open([...command.split(" "), "--api-url", cluster.url]);
+    await expect.poll(terminal.shown, POLL).toContain(`API key for ${cluster.url} (not shown): `);
+    terminal.type(`${cluster.key}\r`);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).not.toContain(cluster.key);
+    expect(readFileSync(join(svc.folder, ".config/svc/config.toml"), "utf8")).toContain(cluster.key);
+  },
+);

@@ -63,7 +63,10 @@ test.each([
   [["volume", "rm", "data"], ["volume delete"]],
   [["sandbox", "remove", "i1"], ["sandbox kill"]],
   [["sandbox", "unpause", "i1"], ["sandbox resume"]],
-  [["secret", "set", "openai"], ["secret create", "secret update"]],
+  [
+    ["secret", "set", "openai"],
+    ["secret create", "secret update"],
+  ],
   [["template", "create"], ["template build"]],
   [["auth", "logout"], ["context remove"]],
   [["port-forward", "i1", "80"], ["forward"]],

@@ -58,7 +58,8 @@ test("root's file of operators' tokens belongs to the address of the machine's p
   mkdirSync(join(folder, ".svc-none"));
   writeFileSync(join(folder, ".svc-none/env"), `SVC_API_URL=${URL}\n`);
   const env = { SVC_CHECKOUT: folder, SVC_INSTANCE: "none", XDG_CONFIG_HOME: folder };
-  const fileFor = async (more: object, context?: string) => (await readSettings({ ...env, ...more }, context)).adminFile;
+  const fileFor = async (more: object, context?: string) =>
+    (await readSettings({ ...env, ...more }, context)).adminFile;
   const file = "/etc/svc-none/admin-token";
   expect(await fileFor({})).toBe(file);
   expect(await fileFor({ E2B_API_URL: `${URL}/` })).toBe(file);
