@@ -17,8 +17,8 @@ export interface Settings {
   readonly domain: string | undefined;
   readonly apiKey: string | undefined;
   readonly adminToken: string | undefined;
-  /** Where root of this machine finds the operators' token. Absent: the platform is not this machine's own. */
-  readonly adminFile?: string;
+  /** Where root of this machine finds the operators' token. Undefined: the platform is not this machine's own. */
+  readonly adminFile: string | undefined;
 }
 
 interface Stored {
@@ -46,8 +46,7 @@ export async function readSettings(env: Environment, context: string | undefined
       "set SVC_API_URL and SVC_API_KEY, add one with `svc context add`, or run ./scripts/up and use ./scripts/svc",
     );
   }
-  // The file of the tokens belongs to the address of this machine's platform, by whatever the address is named.
-  const adminFile = bare(addressOf(machine?.entry ?? {})) === bare(url) ? machine?.adminFile : undefined;
+  const adminFile = adminFileOf(machine, url);
   const names = isElsewhere || stored === undefined ? ["environment"] : [stored.source];
   if (!isElsewhere && Object.keys(own).length > 0) names.push("environment");
   return {
@@ -56,12 +55,14 @@ export async function readSettings(env: Environment, context: string | undefined
     sandboxUrl: sandboxUrl === undefined ? undefined : checkedUrl(sandboxUrl, "sandboxes"),
     domain,
     apiKey: checkedKey(apiKey, "API key"),
-    adminToken: checkedKey(
-      adminToken ?? (adminFile === undefined ? undefined : firstWord(adminFile)),
-      "operators' token",
-    ),
-    ...(adminFile === undefined ? {} : { adminFile }),
+    adminToken: checkedKey(adminToken ?? firstWord(adminFile), "operators' token"),
+    adminFile,
   };
+}
+
+/** The file of the tokens belongs to the address of this machine's platform, by whatever the address is named. */
+function adminFileOf(machine: OfMachine | undefined, url: string): string | undefined {
+  return machine !== undefined && bare(addressOf(machine.entry)) === bare(url) ? machine.adminFile : undefined;
 }
 
 function addressOf({ apiUrl, domain }: ContextEntry): string | undefined {
@@ -127,8 +128,8 @@ function checkedKey(text: string | undefined, of: string): string | undefined {
   );
 }
 
-function firstWord(file: string): string | undefined {
-  const word = textOf(file)?.split(/\s/, 1)[0];
+function firstWord(file: string | undefined): string | undefined {
+  const word = file === undefined ? undefined : textOf(file)?.split(/\s/, 1)[0];
   return word === "" ? undefined : word;
 }
 
