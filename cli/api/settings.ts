@@ -142,7 +142,8 @@ function textOf(file: string): string | undefined {
   }
 }
 
-function checkedUrl(text: string, of: string): string {
+/** @throws {Failure} it is no address, or has a password in it */
+export function checkedUrl(text: string, of: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw usage(`'${text}' is no address of the ${of}`, "it looks like http://127.0.0.1:3000");

@@ -2,11 +2,12 @@
 
 import { type ContextEntry, checkedName, contextsFile, readContexts, writeContexts } from "../../api/contexts.ts";
 import { readKey } from "../../api/hidden.ts";
-import { namedInEnvironment } from "../../api/settings.ts";
+import { checkedUrl, namedInEnvironment } from "../../api/settings.ts";
 import { readValue } from "../../api/value.ts";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { EXIT, Failure, usage } from "../../failure.ts";
+import type { Options } from "../../options.ts";
 import type { View } from "../../output/output.ts";
 import { showList } from "../../output/watch.ts";
 
@@ -31,7 +32,7 @@ const view: View<Shown> = {
 
 export const add: Action = async (context, { first }, options) => {
   const name = checkedName(first);
-  const { apiUrl, sandboxUrl, domain } = options;
+  const { apiUrl, sandboxUrl, domain } = placeOf(options);
   if (apiUrl === undefined && domain === undefined) throw usage("--api-url or --domain is needed");
   const known = await readContexts(context.env);
   const apiKey = await readKey(context, options.keyFile, apiUrl ?? `https://api.${domain ?? ""}`);
@@ -40,9 +41,7 @@ export const add: Action = async (context, { first }, options) => {
       ? undefined
       : (await readValue(context, options.tokenFile, "operators' token")).split(/\s/, 1)[0];
   const entry: ContextEntry = {
-    ...(apiUrl === undefined ? {} : { apiUrl }),
-    ...(sandboxUrl === undefined ? {} : { sandboxUrl }),
-    ...(domain === undefined ? {} : { domain }),
+    ...placeOf(options),
     apiKey,
     ...(adminToken === undefined ? {} : { adminToken }),
   };
@@ -81,6 +80,15 @@ export const remove: Action = async (context, { first: name }) => {
   await writeContexts(context.env, { current: current === name ? undefined : current, contexts: others });
   context.out.note(`context ${name} is forgotten`);
 };
+
+/** What the command line names: an address that is none would be stored, and fail at every command after that. */
+export function placeOf({ apiUrl, sandboxUrl, domain }: Options): ContextEntry {
+  return {
+    ...(apiUrl === undefined ? {} : { apiUrl: checkedUrl(apiUrl, "API") }),
+    ...(sandboxUrl === undefined ? {} : { sandboxUrl: checkedUrl(sandboxUrl, "sandboxes") }),
+    ...(domain === undefined ? {} : { domain }),
+  };
+}
 
 /** A context is of no use beside variables that name a platform or a key: who has set them long ago does not see why. */
 export function noteEnvironment({ env, out }: Pick<Context, "env" | "out">, name: string): void {

@@ -8,7 +8,7 @@ import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { Failure, usage } from "../../failure.ts";
 import type { Options } from "../../options.ts";
-import { noteEnvironment } from "./contexts.ts";
+import { noteEnvironment, placeOf } from "./contexts.ts";
 
 /** The context of a platform that has no name. */
 const FIRST_NAME = "default";
@@ -16,7 +16,7 @@ const FIRST_NAME = "default";
 export const login: Action = async (context, _args, options) => {
   const known = await readContexts(context.env);
   const name = checkedName(options.name ?? options.context ?? known.current ?? FIRST_NAME);
-  const place = placeOf(options) ?? known.contexts[name] ?? (await ofSettings(context));
+  const place = named(options) ?? known.contexts[name] ?? (await ofSettings(context));
   const apiKey = await checkedKey(context, options.keyFile, place.apiUrl ?? `https://api.${place.domain ?? ""}`);
   const entry = { ...place, apiKey };
   await check(context, entry);
@@ -26,16 +26,10 @@ export const login: Action = async (context, _args, options) => {
 };
 
 /** The platform that the command line names. */
-function placeOf({ apiUrl, sandboxUrl, domain }: Options): ContextEntry | undefined {
-  if (apiUrl === undefined && domain === undefined) {
-    if (sandboxUrl !== undefined) throw usage("--sandbox-url needs --api-url");
-    return undefined;
-  }
-  return {
-    ...(apiUrl === undefined ? {} : { apiUrl }),
-    ...(sandboxUrl === undefined ? {} : { sandboxUrl }),
-    ...(domain === undefined ? {} : { domain }),
-  };
+function named(options: Options): ContextEntry | undefined {
+  if (options.apiUrl !== undefined || options.domain !== undefined) return placeOf(options);
+  if (options.sandboxUrl !== undefined) throw usage("--sandbox-url needs --api-url");
+  return undefined;
 }
 
 async function ofSettings({ env }: Context): Promise<ContextEntry> {

@@ -182,6 +182,14 @@ describe("contexts", () => {
     expect((await svc.run(["sandbox", "list", "--context", "one"])).code).toBe(2);
   });
 
+  test("of an address that is none are not stored", SLOW, async () => {
+    for (const words of ["context add odd --api-url 10.0.0.1:3000", "auth login --api-url --sandbox-url"]) {
+      const { code, stderr } = await svc.run(words.split(" "), { input: "svc_odd\n" });
+      expect([code, stderr]).toEqual([2, expect.stringContaining("is no address of the API")]);
+    }
+    expect(await svc.out(["context", "list"])).not.toContain("odd");
+  });
+
   test("that others can read are refused", SLOW, async () => {
     expect((await add("open", "svc_open")).code).toBe(0);
     const file = join(svc.folder, ".config/svc/config.toml");
