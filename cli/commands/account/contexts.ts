@@ -93,7 +93,7 @@ export function placeOf({ apiUrl, sandboxUrl, domain }: Options): ContextEntry {
 /** A context is of no use beside variables that name a platform or a key: who has set them long ago does not see why. */
 export function noteEnvironment({ env, out }: Pick<Context, "env" | "out">, name: string): void {
   const set = namedInEnvironment(env);
-  if (set.length > 0) out.note(`${set.join(", ")} of the environment counts more: unset it, or say --context ${name}`);
+  if (set.length > 0) out.note(`the environment counts more: unset ${set.join(", ")}, or say --context ${name}`);
 }
 
 function missing(name: string): Failure {

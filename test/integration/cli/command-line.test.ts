@@ -169,7 +169,7 @@ describe("contexts", () => {
     const env = { E2B_API_KEY: "svc_environment", SVC_API_URL: url };
     const beside = await svc.run(["context", "use", "one"], { env });
     expect(beside.stderr).toContain(
-      "SVC_API_URL, E2B_API_KEY of the environment counts more: unset it, or say --context one",
+      "the environment counts more: unset SVC_API_URL, E2B_API_KEY, or say --context one",
     );
     await svc.out(["sandbox", "list", "--context", "two"], { env: { SVC_API_KEY: "svc_environment" } });
     expect(asked.key).toBe("svc_two");
