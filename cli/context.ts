@@ -42,11 +42,12 @@ export function createContext({ env, streams, signal, options }: Given): Context
   const timeoutMs = (options.requestTimeout ?? DEFAULT_TIMEOUT_S) * 1000;
 
   async function asOperator(headers: Readonly<Record<string, string>> = {}): Promise<Api> {
-    const { apiUrl, adminToken } = await settings();
+    const { apiUrl, adminToken, adminFile } = await settings();
     if (adminToken === undefined) {
+      const there = `run it as root ${adminFile === undefined ? "on the platform's machine" : "(sudo)"}, where ${adminFile ?? "/etc/svc/admin-token"} has it`;
       throw new Failure("this needs the operators' token", {
         exitCode: EXIT.refused,
-        wayOut: "set SVC_ADMIN_TOKEN, or run it as root on the platform's machine, where /etc/svc/admin-token has it",
+        wayOut: `set SVC_ADMIN_TOKEN, or ${there}; \`svc context add\` stores one with --token-file`,
       });
     }
     return createApi({ url: apiUrl, headers: { "x-admin-token": adminToken, ...headers }, timeoutMs, signal });

@@ -4,13 +4,22 @@ import { VERSION } from "../shared/version.ts";
 
 const [first, ...others] = process.argv.slice(2);
 if ((first === "--version" || first === "-V") && others.length === 0) {
+  process.stdout.once("error", ({ code, message }: NodeJS.ErrnoException) => {
+    if (code !== "EPIPE") process.stderr.write(`error: the output cannot be written: ${code ?? message}\n`);
+    process.exitCode = 1;
+  });
   process.stdout.write(`${VERSION}\n`);
 } else {
   const { run } = await import("./run.ts");
+  let isLost = false;
+  // A reader that goes when the command has ended has seen what it wanted.
+  process.stdout.once("error", ({ code: cause }: NodeJS.ErrnoException) => (isLost = cause !== "EPIPE"));
   const code = await run(process.argv.slice(2), { env: process.env, streams: process });
   // What a slow reader of a pipe has not taken yet would be lost.
   await Promise.all(
     [process.stdout, process.stderr].map((stream) => new Promise<void>((done) => void stream.write("", () => done()))),
   );
-  process.exit(code);
+  // That a disk has not taken the last write is told by an event, which comes after the command.
+  await new Promise<void>((done) => void setImmediate(done));
+  process.exit(code === 0 && isLost ? 1 : code);
 }

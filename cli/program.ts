@@ -1,8 +1,10 @@
 /** Makes the parser of the command line from the definitions of the commands. */
 
-import { InvalidArgumentError, Command as Parser, Option as ParserOption } from "commander";
+import { InvalidArgumentError, type OutputConfiguration, Command as Parser, Option as ParserOption } from "commander";
 import type { Args, Command, Group, Option } from "./definition.ts";
+import { usage } from "./failure.ts";
 import { FIRST_STEPS } from "./first-steps.ts";
+import { withWayOut } from "./nearest.ts";
 import type { Options } from "./options.ts";
 import { escapeText } from "./output/escape.ts";
 import type { Terminals } from "./output/output.ts";
@@ -47,6 +49,7 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
     .configureOutput({
       writeOut: (text) => void write.stdout.write(text),
       writeErr: (text) => void write.stderr.write(escapeText(text)),
+      ...ofMistakes("svc"),
     })
     .addHelpText(
       "after",
@@ -54,7 +57,8 @@ export function createProgram({ commands, groups, write, act }: ProgramOptions):
     );
   const parents = new Map<string, Parser>();
   for (const { name, about } of groups) {
-    parents.set(name, program.command(name).description(about).enablePositionalOptions().helpCommand(false));
+    const parent = program.command(name).description(about).enablePositionalOptions().helpCommand(false);
+    parents.set(name, parent.configureOutput(ofMistakes(`svc ${name}`)));
   }
   for (const command of commands) {
     const words = command.name.split(" ");
@@ -71,13 +75,18 @@ function stepsIn(): string {
   return FIRST_STEPS.map(({ line, about }) => `  ${line.padEnd(width)}  ${about}`).join("\n");
 }
 
+/** How the parser says what is wrong with a line. */
+function ofMistakes(words: string, options: readonly Option[] = []): OutputConfiguration {
+  return { outputError: (text, write) => write(withWayOut(text, options, `${words} --help`)) };
+}
+
 function addCommand(parser: Parser, command: Command, act: ProgramOptions["act"]): void {
   parser.description(command.more === undefined ? command.about : `${command.about}\n\n${command.more}`);
   parser.summary(command.about);
   for (const { name, about } of command.arguments ?? []) parser.argument(name, about);
-  for (const option of [...(command.options ?? []), ...shownOptions(command), ...COMMON]) {
-    parser.addOption(parserOption(option));
-  }
+  const options = [...(command.options ?? []), ...shownOptions(command), ...COMMON];
+  for (const option of options) parser.addOption(parserOption(option));
+  parser.configureOutput(ofMistakes(`svc ${command.name}`, options));
   parser.addHelpText("after", `\nExample:\n  ${command.example}\n`);
   parser.action(() => act(command, argsOf(command, parser.processedArgs), parser.opts()));
 }
@@ -100,12 +109,22 @@ const KINDS: ReadonlySet<string> = new Set([
 
 function argsOf(command: Command, processed: readonly unknown[]): Args {
   const given = processed
-    .map((value, index) => withoutKind(command.arguments?.[index]?.name ?? "", value))
+    .map((value, index) => checked(command.arguments?.[index]?.name ?? "", value))
     .filter((value) => value !== undefined);
   const words = given.filter((value) => typeof value === "string");
   const [first = "", second = "", third = ""] = words;
   const rest = given.find((value): value is string[] => Array.isArray(value)) ?? [];
   return { first, second, third, rest, given: words.length };
+}
+
+/** `svc sandbox kill "$ID"` with a variable that is not set: the route of no id is another one. A program may have empty arguments. */
+function checked(argument: string, value: unknown): unknown {
+  const bare = withoutKind(argument, value);
+  const isNeeded = argument.startsWith("<") ? argument !== "<command...>" : argument === "[sandbox...]";
+  if (isNeeded && [bare].flat().includes("")) {
+    throw usage(`the argument ${argument} is empty`, "a variable of the shell that is not set is empty");
+  }
+  return bare;
 }
 
 function withoutKind(argument: string, value: unknown): unknown {
@@ -120,7 +139,11 @@ function parserOption({ flags, about, read, choices }: Option): ParserOption {
   if (choices !== undefined) option.choices(choices);
   switch (read) {
     case undefined:
-      if (KINDS.has(option.name())) option.argParser((text) => withoutKind(option.name(), text));
+      if (KINDS.has(option.name()))
+        option.argParser((text) => {
+          if (text === "") throw new InvalidArgumentError("It is empty.");
+          return withoutKind(option.name(), text);
+        });
       break;
     case "integer":
       option.argParser((text) => {

@@ -29,7 +29,7 @@ const WAYS_OUT: Readonly<Record<string, string>> = {
 };
 
 export async function run(line: readonly string[], { env, streams }: Surroundings): Promise<number> {
-  const words = line[0] === "help" ? [...line.slice(1), "--help"] : line;
+  const words = askedForHelp(line) ?? line;
   const ended = new AbortController();
   let code: number = EXIT.interrupted;
   for (const [signal, status] of Object.entries(SIGNALS)) {
@@ -76,6 +76,12 @@ export async function run(line: readonly string[], { env, streams }: Surrounding
     if (ended.signal.aborted) return code;
     return failed(error, { env, streams });
   }
+}
+
+/** `svc help sandbox`, and `svc sandbox help`. Undefined: the line is another one. */
+function askedForHelp([first = "", second, ...rest]: readonly string[]): readonly string[] | undefined {
+  if (first === "help") return [...(second === undefined ? [] : [second]), ...rest, "--help"];
+  return second === "help" && GROUPS.some(({ name }) => name === first) ? [first, ...rest, "--help"] : undefined;
 }
 
 function unknown(words: readonly string[], instead: readonly string[]): Failure {

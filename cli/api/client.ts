@@ -128,8 +128,22 @@ export async function bodyOf(
   }
 }
 
-/** Of a certificate whose authority is not among those of this machine. */
-const UNTRUSTED = /SELF_SIGNED_CERT|UNABLE_TO_(?:GET|VERIFY)/;
+/** What one can do about a failure of TLS, by its code. */
+const WAYS_OF_TLS: readonly (readonly [RegExp, string])[] = [
+  [
+    /SELF_SIGNED_CERT|UNABLE_TO_(?:GET|VERIFY)/,
+    "this machine does not know the authority of that certificate: NODE_EXTRA_CA_CERTS=FILE names its PEM file",
+  ],
+  [
+    /ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)/,
+    "that port does not speak TLS: the address begins with http:// there, or has another port",
+  ],
+  [/ERR_TLS_CERT_ALTNAME_INVALID/, "the certificate there is for other names: use one of them as the address"],
+  [
+    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
+    "the certificate there is not valid now: look at its dates, and at the clock",
+  ],
+];
 
 /** What a request to an address failed of, before there was an answer. */
 export function unreached(url: string, cause: unknown, timeoutMs: number): Failure {
@@ -142,13 +156,12 @@ export function unreached(url: string, cause: unknown, timeoutMs: number): Failu
     });
   }
   const reason = (cause as { readonly cause?: { readonly code?: string; readonly message?: string } }).cause;
-  const isUntrusted = UNTRUSTED.test(reason?.code ?? "");
+  const ofTls = WAYS_OF_TLS.find(([code]) => code.test(reason?.code ?? ""))?.[1];
   return new Failure(`cannot reach ${url}: ${reason?.code ?? reason?.message ?? String(cause)}`, {
     cause,
     unreached: url,
-    wayOut: isUntrusted
-      ? "this machine does not know the authority of that certificate: NODE_EXTRA_CA_CERTS=FILE names its PEM file"
-      : "look whether the platform runs there; SVC_API_URL and `svc context list` say which address is used",
+    wayOut:
+      ofTls ?? "look whether the platform runs there; SVC_API_URL and `svc context list` say which address is used",
   });
 }
 

@@ -1,13 +1,26 @@
-/** Asks for a value on the terminal without showing it. */
+/** Asks for a key on the terminal without showing it. */
 
 import type { Readable, Writable } from "node:stream";
-import { EXIT, Failure } from "../failure.ts";
+import { EXIT, Failure, usage } from "../failure.ts";
+import { readValue, type Typing } from "./value.ts";
 
 const LONGEST = 4096;
 
 interface Terminal {
-  readonly stdin: Readable & { setRawMode?(isRaw: boolean): unknown };
+  readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
   readonly stderr: Writable;
+}
+
+/** From the file, from the terminal without showing it, or from standard input. */
+export async function readKey(
+  { streams, out }: Typing & { readonly streams: Terminal },
+  file: string | undefined,
+  url: string,
+): Promise<string> {
+  if (file !== undefined || streams.stdin.isTTY !== true) return readValue({ streams, out }, file, "API key");
+  const key = await readHidden(streams, `API key for ${url} (not shown): `);
+  if (key.trim() === "") throw usage("the API key is empty");
+  return key;
 }
 
 /** Resolves at the end of the line. It puts the terminal back in every case. */

@@ -17,28 +17,36 @@ export interface Settings {
   readonly domain: string | undefined;
   readonly apiKey: string | undefined;
   readonly adminToken: string | undefined;
+  /** Where root of this machine finds the operators' token. Undefined: the platform is not this machine's own. */
+  readonly adminFile: string | undefined;
 }
 
 interface Stored {
   readonly source: string;
   readonly entry: ContextEntry;
+}
+
+interface OfMachine extends Stored {
   /** The file that the checkout's machine keeps its operators' tokens in. */
-  readonly adminFile?: string;
+  readonly adminFile: string;
 }
 
 /** @param context what `--context` names: then the environment's addresses and keys do not count */
 export async function readSettings(env: Environment, context: string | undefined): Promise<Settings> {
   const own = context === undefined ? ofEnvironment(env) : {};
   const isElsewhere = own.apiUrl !== undefined || own.domain !== undefined;
-  const stored = isElsewhere ? undefined : await storedSettings(env, context);
-  const { apiUrl, sandboxUrl, domain, apiKey, adminToken } = { ...stored?.entry, ...own };
-  const url = apiUrl ?? (domain === undefined ? undefined : `https://api.${domain}`);
+  const machine = ofCheckout(env);
+  const stored = isElsewhere ? undefined : ((await ofContext(env, context)) ?? machine);
+  const all = { ...stored?.entry, ...own };
+  const { sandboxUrl, domain, apiKey, adminToken } = all;
+  const url = addressOf(all);
   if (url === undefined) {
     throw usage(
       "there is no platform to talk to",
       "set SVC_API_URL and SVC_API_KEY, add one with `svc context add`, or run ./scripts/up and use ./scripts/svc",
     );
   }
+  const adminFile = adminFileOf(machine, url);
   const names = isElsewhere || stored === undefined ? ["environment"] : [stored.source];
   if (!isElsewhere && Object.keys(own).length > 0) names.push("environment");
   return {
@@ -47,11 +55,26 @@ export async function readSettings(env: Environment, context: string | undefined
     sandboxUrl: sandboxUrl === undefined ? undefined : checkedUrl(sandboxUrl, "sandboxes"),
     domain,
     apiKey: checkedKey(apiKey, "API key"),
-    adminToken: checkedKey(
-      adminToken ?? (stored?.adminFile === undefined ? undefined : firstWord(stored.adminFile)),
-      "operators' token",
-    ),
+    adminToken: checkedKey(adminToken ?? firstWord(adminFile), "operators' token"),
+    adminFile,
   };
+}
+
+/** The file of the tokens belongs to the address of this machine's platform, by whatever the address is named. */
+function adminFileOf(machine: OfMachine | undefined, url: string): string | undefined {
+  return machine !== undefined && bare(addressOf(machine.entry)) === bare(url) ? machine.adminFile : undefined;
+}
+
+function addressOf({ apiUrl, domain }: ContextEntry): string | undefined {
+  return apiUrl ?? (domain === undefined ? undefined : `https://api.${domain}`);
+}
+
+const bare = (url: string | undefined) => url?.replace(/\/+$/, "");
+
+/** The variables that name a platform or a key, in place of any context. */
+export function namedInEnvironment(env: Environment): readonly string[] {
+  const names = ["SVC_API_URL", "E2B_API_URL", "SVC_SANDBOX_URL", "E2B_SANDBOX_URL", "E2B_DOMAIN"];
+  return [...names, "SVC_API_KEY", "E2B_API_KEY"].filter((name) => (env[name] ?? "").trim() !== "");
 }
 
 function ofEnvironment(env: Environment): ContextEntry {
@@ -66,19 +89,18 @@ function ofEnvironment(env: Environment): ContextEntry {
   });
 }
 
-async function storedSettings(env: Environment, name: string | undefined): Promise<Stored | undefined> {
+/** Undefined: none is named, and none is the current one. */
+async function ofContext(env: Environment, name: string | undefined): Promise<Stored | undefined> {
   const { current, contexts } = await readContexts(env);
   const wanted = name ?? current;
-  if (wanted !== undefined) {
-    const entry = contexts[wanted];
-    if (entry === undefined) throw usage(`there is no context '${wanted}'`, "`svc context list` shows them");
-    return { source: `context ${wanted}`, entry };
-  }
-  return ofCheckout(env);
+  if (wanted === undefined) return undefined;
+  const entry = contexts[wanted];
+  if (entry === undefined) throw usage(`there is no context '${wanted}'`, "`svc context list` shows them");
+  return { source: `context ${wanted}`, entry };
 }
 
 /** What `scripts/up` left in the checkout that `scripts/svc` belongs to. */
-function ofCheckout(env: Environment): Stored | undefined {
+function ofCheckout(env: Environment): OfMachine | undefined {
   const checkout = env["SVC_CHECKOUT"] ?? "";
   if (checkout === "") return undefined;
   const instance = env["SVC_INSTANCE"] ?? "";
@@ -106,8 +128,8 @@ function checkedKey(text: string | undefined, of: string): string | undefined {
   );
 }
 
-function firstWord(file: string): string | undefined {
-  const word = textOf(file)?.split(/\s/, 1)[0];
+function firstWord(file: string | undefined): string | undefined {
+  const word = file === undefined ? undefined : textOf(file)?.split(/\s/, 1)[0];
   return word === "" ? undefined : word;
 }
 
@@ -120,7 +142,8 @@ function textOf(file: string): string | undefined {
   }
 }
 
-function checkedUrl(text: string, of: string): string {
+/** @throws {Failure} it is no address, or has a password in it */
+export function checkedUrl(text: string, of: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw usage(`'${text}' is no address of the ${of}`, "it looks like http://127.0.0.1:3000");

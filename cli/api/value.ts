@@ -5,7 +5,7 @@ import type { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { Failure, usage } from "../failure.ts";
 
-interface Typing {
+export interface Typing {
   readonly streams: { readonly stdin: Readable & { readonly isTTY?: boolean } };
   readonly out: { note(text: string): void };
 }

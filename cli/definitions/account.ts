@@ -58,7 +58,7 @@ export const accountCommands: readonly Command[] = [
   },
   {
     name: "context add",
-    about: "store the address of a platform, with a key from standard input or a file",
+    about: "store the address of a platform, with a key from the terminal, standard input or a file",
     more: "The context becomes the current one. ~/.config/svc/config.toml has it, which only you can read. Environment variables count more.",
     arguments: [{ name: "<name>", about: "a name for it" }],
     options: [

@@ -225,7 +225,7 @@ export const sandboxCommands: readonly Command[] = [
   {
     name: "mcp",
     about: "serve sandboxes to an agent's host as tools, by the Model Context Protocol over standard input and output",
-    more: "The tools create, list, fork and kill sandboxes, run commands and code in them, and read, write and list their files. They see only sandboxes of this server's name, in the project of the key.",
+    more: "The tools create, list, fork, snapshot, rewind and kill sandboxes, run commands and code in them, and read, write and list their files. They see only sandboxes of this server's name, in the project of the key.",
     options: [
       { flags: "--name <name>", about: "its sandboxes have the metadata mcp=NAME (svc)" },
       { flags: "--limit <number>", about: "most sandboxes at a time, paused ones included (5)", read: "integer" },

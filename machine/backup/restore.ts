@@ -38,7 +38,10 @@ export async function withBackup<T>(
       content,
     ];
     const said = await run("tar", how, { limitMs: LIMIT_MS });
-    if (said.status !== 0) throw new Error(`${basename(archive)} cannot be unpacked: ${lastWords(said)}`);
+    // tar's last words are that it ends; its first ones say why.
+    const [why = ""] = said.stderr.trim().split("\n", 1);
+    if (said.status !== 0)
+      throw new Error(`${basename(archive)} cannot be unpacked: ${why === "" ? lastWords(said) : why}`);
     return await work(content, await checkedManifest(content));
   } finally {
     await rm(content, { recursive: true, force: true });

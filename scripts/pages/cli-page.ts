@@ -31,8 +31,8 @@ ${LATER_STEPS.map(([title, steps]) => `${title}:\n\n${stepsOf(steps)}`).join("\n
 |---|---|---|
 ${VARIABLES.map(({ name, second, about }) => `|${[name, second].map((one) => (one === undefined ? " " : ` \`${one}\` `)).join("|")}| ${about} |`).join("\n")}
 
-What is missing there comes from the current context (\`svc context add\`), and without one from the \`.svc/env\` of the checkout and, for
-root on that machine, \`/etc/svc/admin-token\`. \`SVC_INSTANCE\` names another platform of the machine; sudo drops it, so it
+What is missing there comes from the current context (\`svc context add\`), and without one from the \`.svc/env\` of the checkout. Root on that
+machine has the operators' token of \`/etc/svc/admin-token\` for the checkout's platform, also where a variable or a context names its address. \`SVC_INSTANCE\` names another platform of the machine; sudo drops it, so it
 stands behind: \`sudo env SVC_INSTANCE=b svc …\`. Where a variable names the API or the domain, no stored key is used: a key goes only to the address that it is stored with. \`--context\` counts more than variables.
 \`svc auth whoami\` shows what is used, and whether it works. \`NODE_EXTRA_CA_CERTS=FILE\` names authorities that the machine does not know, and
 \`NODE_USE_ENV_PROXY=1\` leads calls through the proxies of \`https_proxy\` and \`http_proxy\`, except to the hosts of \`no_proxy\` (not those of \`forward\`).

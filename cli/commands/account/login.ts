@@ -2,13 +2,13 @@
 
 import { createApi } from "../../api/client.ts";
 import { type ContextEntry, checkedName, contextsFile, readContexts, writeContexts } from "../../api/contexts.ts";
-import { readHidden } from "../../api/hidden.ts";
+import { readKey } from "../../api/hidden.ts";
 import { readSettings } from "../../api/settings.ts";
-import { readValue } from "../../api/value.ts";
 import type { Context } from "../../context.ts";
 import type { Action } from "../../definition.ts";
 import { Failure, usage } from "../../failure.ts";
 import type { Options } from "../../options.ts";
+import { noteEnvironment, placeOf } from "./contexts.ts";
 
 /** The context of a platform that has no name. */
 const FIRST_NAME = "default";
@@ -16,25 +16,20 @@ const FIRST_NAME = "default";
 export const login: Action = async (context, _args, options) => {
   const known = await readContexts(context.env);
   const name = checkedName(options.name ?? options.context ?? known.current ?? FIRST_NAME);
-  const place = placeOf(options) ?? known.contexts[name] ?? (await ofSettings(context));
-  const apiKey = await readKey(context, options.keyFile, place.apiUrl ?? `https://api.${place.domain ?? ""}`);
+  const place = named(options) ?? known.contexts[name] ?? (await ofSettings(context));
+  const apiKey = await checkedKey(context, options.keyFile, place.apiUrl ?? `https://api.${place.domain ?? ""}`);
   const entry = { ...place, apiKey };
   await check(context, entry);
   await writeContexts(context.env, { current: name, contexts: { ...known.contexts, [name]: entry } });
   context.out.note(`logged in; ${contextsFile(context.env)} has the key, in context ${name}, which is the current one`);
+  noteEnvironment(context, name);
 };
 
 /** The platform that the command line names. */
-function placeOf({ apiUrl, sandboxUrl, domain }: Options): ContextEntry | undefined {
-  if (apiUrl === undefined && domain === undefined) {
-    if (sandboxUrl !== undefined) throw usage("--sandbox-url needs --api-url");
-    return undefined;
-  }
-  return {
-    ...(apiUrl === undefined ? {} : { apiUrl }),
-    ...(sandboxUrl === undefined ? {} : { sandboxUrl }),
-    ...(domain === undefined ? {} : { domain }),
-  };
+function named(options: Options): ContextEntry | undefined {
+  if (options.apiUrl !== undefined || options.domain !== undefined) return placeOf(options);
+  if (options.sandboxUrl !== undefined) throw usage("--sandbox-url needs --api-url");
+  return undefined;
 }
 
 async function ofSettings({ env }: Context): Promise<ContextEntry> {
@@ -46,12 +41,8 @@ async function ofSettings({ env }: Context): Promise<ContextEntry> {
   };
 }
 
-async function readKey(context: Context, file: string | undefined, url: string): Promise<string> {
-  const { stdin } = context.streams;
-  const key =
-    file === undefined && stdin.isTTY === true
-      ? await readHidden(context.streams, `API key for ${url} (not shown): `)
-      : await readValue(context, file, "API key");
+async function checkedKey(context: Context, file: string | undefined, url: string): Promise<string> {
+  const key = await readKey(context, file, url);
   if (!/^[a-z0-9]+_[A-Za-z0-9]+$/.test(key.trim())) {
     throw new Failure("this is no API key", { wayOut: "a key looks like svc_…; `svc key create` makes one" });
   }

@@ -56,7 +56,7 @@ const detailView: View<Detail> = {
     { title: "API", of: ({ apiURL }) => apiURL },
     { title: "PROXY", of: ({ proxyURL }) => proxyURL },
     { title: "REGION", of: ({ region }) => region ?? "" },
-    { title: "CLOCK", of: ({ clockSkewMs }) => (clockSkewMs === null ? "?" : `${clockSkewMs} ms ahead`) },
+    { title: "CLOCK", of: ({ clockSkewMs }) => skewOf(clockSkewMs) },
     { title: "SANDBOXES", of: ({ sandboxCount, maxSandboxes }) => `${sandboxCount} of ${maxSandboxes}` },
     { title: "POOL", of: poolOf },
     {
@@ -94,6 +94,10 @@ const detailView: View<Detail> = {
     },
   ],
 };
+
+function skewOf(ms: number | null): string {
+  return ms === null ? "?" : `${Math.abs(ms)} ms ${ms < 0 ? "behind" : "ahead"}`;
+}
 
 export const list: Action = async (context, _args, options) => {
   const admin = await context.admin();

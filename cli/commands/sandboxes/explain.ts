@@ -66,7 +66,7 @@ export const explain: Action = async (context, { first: sandboxID }, options) =>
 
 /** The newest event that made the state what it is. */
 const CAUSES: Readonly<Record<Detail["state"], readonly string[]>> = {
-  running: ["created", "resumed"],
+  running: ["created", "resumed", "rewound"],
   paused: ["paused", "held"],
   ended: ["killed"],
 };

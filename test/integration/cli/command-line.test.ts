@@ -41,6 +41,13 @@ test("help and version go to standard output with exit code 0", SLOW, async () =
   expect(help).toMatchObject({ code: 0, stderr: "" });
   expect(help.stdout).toContain("Example:\n  svc sandbox create base");
   expect((await svc.run([])).code).toBe(0);
+  const group = await svc.run(["sandbox", "--help"]);
+  expect(group.code).toBe(0);
+  for (const words of [
+    ["help", "sandbox"],
+    ["sandbox", "help"],
+  ])
+    expect(await svc.run(words)).toEqual(group);
 });
 
 test.each([
@@ -55,6 +62,8 @@ test.each([
   [["login"], "Did you mean svc auth login?"],
   [["sandbox", "rm", "i1"], "Did you mean svc sandbox kill?"],
   [["node", "ls"], "Did you mean svc node list?"],
+  [["auth", "logout"], "Did you mean svc context remove?"],
+  [["sandbox", "list", "--json"], "Did you mean --output json?"],
 ])("svc %j is a mistake of use: %s", async (words, message) => {
   const { code, stdout, stderr } = await svc.run(words);
   expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -101,7 +110,7 @@ describe("the exit code", () => {
     expect((await svc.run(["sandbox", "list"], { env: { SVC_API_URL: url } })).code).toBe(4);
     const admin = await svc.run(["node", "list"], { env: env() });
     expect(admin.code).toBe(4);
-    expect(admin.stderr).toContain("SVC_ADMIN_TOKEN");
+    expect(admin.stderr).toMatch(/SVC_ADMIN_TOKEN.*as root.*--token-file/);
   });
 });
 
@@ -157,6 +166,11 @@ describe("contexts", () => {
     await svc.out(["context", "use", "one"]);
     await svc.out(["sandbox", "list"]);
     expect(asked.key).toBe("svc_one");
+    const env = { E2B_API_KEY: "svc_environment", SVC_API_URL: url };
+    const beside = await svc.run(["context", "use", "one"], { env });
+    expect(beside.stderr).toContain(
+      "the environment counts more: unset SVC_API_URL, E2B_API_KEY, or say --context one",
+    );
     await svc.out(["sandbox", "list", "--context", "two"], { env: { SVC_API_KEY: "svc_environment" } });
     expect(asked.key).toBe("svc_two");
 
@@ -166,6 +180,14 @@ describe("contexts", () => {
     await svc.out(["context", "remove", "one"]);
     expect((await svc.run(["context", "use", "one"])).code).toBe(3);
     expect((await svc.run(["sandbox", "list", "--context", "one"])).code).toBe(2);
+  });
+
+  test("of an address that is none are not stored", SLOW, async () => {
+    for (const words of ["context add odd --api-url 10.0.0.1:3000", "auth login --api-url --sandbox-url"]) {
+      const { code, stderr } = await svc.run(words.split(" "), { input: "svc_odd\n" });
+      expect([code, stderr]).toEqual([2, expect.stringContaining("is no address of the API")]);
+    }
+    expect(await svc.out(["context", "list"])).not.toContain("odd");
   });
 
   test("that others can read are refused", SLOW, async () => {

@@ -143,6 +143,9 @@ describe("one sandbox", () => {
     expect((running as { next: string }).next).toMatch(/^it ends in 2\dm/);
     await svc.out(["sandbox", "pause", id]);
     expect(await svc.out(["explain", id])).toMatch(/^Why: +paused/m);
+    await svc.out(["sandbox", "resume", id, "-t", "30m"]);
+    await svc.out(["sandbox", "rewind", id, await svc.out(["snapshot", "create", id])]);
+    expect(await svc.out(["explain", id])).toMatch(/^Why: +rewound/m);
     await svc.out(["sandbox", "kill", id]);
     const text = await svc.out(["explain", id], { env: { SVC_ADMIN_TOKEN: undefined } });
     expect(text).toMatch(/^Why: +request/m);

@@ -233,18 +233,22 @@ test.each([["0"], ["-3"]])("a list of %s things is a mistake of use", SLOW, asyn
   expect((await svc.run(["sandbox", "list", "--limit", limit])).code).toBe(2);
 });
 
-test("a disk that does not take the output is named", SLOW, async () => {
-  const line = `exec "${process.execPath}" "${join(svc.folder, "cli/main.js")}" context list -o json >/dev/full`;
-  const ended = await new Promise<{ code: number | null; stderr: string }>((resolve) => {
-    const child = execFile(
-      "sh",
-      ["-c", line],
-      { env: { PATH: process.env["PATH"], HOME: svc.folder } },
-      (_error, _stdout, stderr) => resolve({ code: child.exitCode, stderr }),
-    );
-  });
-  expect(ended).toEqual({ code: 1, stderr: "error: the output cannot be written: ENOSPC\n" });
-});
+test.each([["context list -o json"], ["--version"], ["--help"], ["sandbox create --help"], ["completion bash"]])(
+  "a disk that does not take the output of `svc %s` is named",
+  SLOW,
+  async (words) => {
+    const line = `exec "${process.execPath}" "${join(svc.folder, "cli/main.js")}" ${words} >/dev/full`;
+    const ended = await new Promise<{ code: number | null; stderr: string }>((resolve) => {
+      const child = execFile(
+        "sh",
+        ["-c", line],
+        { env: { PATH: process.env["PATH"], HOME: svc.folder } },
+        (_error, _stdout, stderr) => resolve({ code: child.exitCode, stderr }),
+      );
+    });
+    expect(ended).toEqual({ code: 1, stderr: "error: the output cannot be written: ENOSPC\n" });
+  },
+);
 
 test("no event falls between those of the past and those that are followed, and none comes twice", SLOW, async () => {
   const event = (id: string) => ({ id, timestamp: "2026-11-20T12:00:00Z", type: "sandbox.lifecycle.created" });

@@ -1,6 +1,7 @@
-/** `svc sandbox connect` in a real terminal, on a real envd behind a connection that a test cuts. */
+/** `svc` in a real terminal: `sandbox connect` on a real envd behind a connection that a test cuts, and keys that are typed. */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -48,7 +49,7 @@ interface Terminal {
   readonly ended: Promise<number | null>;
 }
 
-/** Runs `svc sandbox connect` in a terminal of 100 columns and 30 lines. */
+/** Runs `svc` in a terminal of 100 columns and 30 lines. */
 function open(words: readonly string[]): Terminal {
   const command = ["stty cols 100 rows 30;", "exec", process.execPath, join(svc.folder, "cli/main.js"), ...words];
   const child: ChildProcess = spawn("script", ["-qec", command.join(" "), "/dev/null"], {
@@ -97,3 +98,16 @@ test("a terminal goes on with the same shell after a cut, and can be left and co
   expect(await again.ended).toBe(0);
   expect(again.shown()).toContain("still value-of-before");
 });
+
+test.each([["auth login"], ["context add typed"]])(
+  "a key that is typed to `svc %s` is not shown",
+  SLOW,
+  async (command) => {
+    const terminal = open([...command.split(" "), "--api-url", cluster.url]);
+    await expect.poll(terminal.shown, POLL).toContain(`API key for ${cluster.url} (not shown): `);
+    terminal.type(`${cluster.key}\r`);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).not.toContain(cluster.key);
+    expect(readFileSync(join(svc.folder, ".config/svc/config.toml"), "utf8")).toContain(cluster.key);
+  },
+);

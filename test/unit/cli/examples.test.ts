@@ -61,6 +61,20 @@ test.each([
   [["create"], ["sandbox create", "snapshot create", "volume create", "secret create"]],
   [["sandbox", "ssh"], ["sandbox connect"]],
   [["volume", "rm", "data"], ["volume delete"]],
+  [["sandbox", "remove", "i1"], ["sandbox kill"]],
+  [["sandbox", "unpause", "i1"], ["sandbox resume"]],
+  [
+    ["secret", "set", "openai"],
+    ["secret create", "secret update"],
+  ],
+  [["template", "create"], ["template build"]],
+  [["auth", "logout"], ["context remove"]],
+  [["port-forward", "i1", "80"], ["forward"]],
+  [["version"], ["--version"]],
+  // Commands without a group.
+  [["sandbox", "explain", "i1"], ["explain"]],
+  [["sandbox", "events"], ["events"]],
+  [["node", "top"], ["top"]],
   // Known, hidden, unknown, and no words of commands.
   [["sandbox", "list"], []],
   [["complete"], []],
@@ -69,6 +83,34 @@ test.each([
   [["sandbox", "--help"], []],
 ])("%j may mean %j", (words, commands) => {
   expect(meant({ commands: COMMANDS, groups: GROUPS }, words)).toEqual(commands);
+});
+
+/** What the parser says of a line that it refuses. */
+async function mistake(...words: readonly string[]): Promise<string> {
+  let said = "";
+  const stderr = new PassThrough().on("data", (data: Buffer) => void (said += data.toString()));
+  const write = { stdout: new PassThrough(), stderr };
+  const program = createProgram({ commands: COMMANDS, groups: GROUPS, write, act: () => Promise.resolve() });
+  await expect(program.parseAsync(words, { from: "user" })).rejects.toThrow();
+  return said;
+}
+
+test.each([
+  // By letters it is --no-memory.
+  [["sandbox", "create", "--memory", "512"], "unknown option '--memory'\n(Did you mean --memory-size?)\n"],
+  [["sandbox", "logs", "i1", "--tail=5"], "(Did you mean --limit?)"],
+  [["sandbox", "list", "--json"], "(Did you mean --output json?)"],
+  [["sandbox", "list", "-a"], "(Did you mean --state?)"],
+  [["events", "--watch"], "(Did you mean --follow?)"],
+  [["sandbox", "exec", "-w", "/srv", "i1", "ls"], "(Did you mean --cwd?)"],
+  [["sandbox", "list", "--selectr", "a=b"], "(Did you mean --selector?)"],
+  // Nothing is near, or something is missing.
+  [["sandbox", "list", "--yes"], "unknown option '--yes'\n(`svc sandbox list --help` shows what there is)\n"],
+  [["sandbox", "info"], "(`svc sandbox info --help` shows what there is)"],
+  [["sandbox", "nothing-near"], "(`svc sandbox --help` shows what there is)"],
+  [["nothing-near"], "(`svc --help` shows what there is)"],
+])("the mistake %j is told with a way out: %s", async (words, said) => {
+  expect(await mistake(...words)).toContain(said);
 });
 
 test("every command loads", async () => {
@@ -125,6 +167,22 @@ test("what `-o name` has written is a value of an option, too, where that names 
   expect((await parse(["auth", "login", "--key-file", "key/of-mine"])).options).toMatchObject({
     keyFile: "key/of-mine",
   });
+});
+
+test.each([
+  [["sandbox", "kill", ""], "the argument [sandbox...] is empty"],
+  [["sandbox", "kill", "i1", "sandbox/"], "the argument [sandbox...] is empty"],
+  [["sandbox", "info", ""], "the argument <sandbox> is empty"],
+  [["project", "delete", "", "--force"], "the argument <project> is empty"],
+  [["sandbox", "list", "--project", ""], "It is empty."],
+])("an id that a shell has left empty is refused: %j", async (words, said) => {
+  await expect(parse(words)).rejects.toThrow(said);
+});
+
+test("an empty argument of a program, and an optional one, is taken", async () => {
+  expect((await parse(["sandbox", "exec", "i1", "--", "printf", ""])).args.rest).toEqual(["printf", ""]);
+  expect((await parse(["sandbox", "create", ""])).args.first).toBe("");
+  expect((await parse(["complete", "--", "sandbox", ""])).args.rest).toEqual(["sandbox", ""]);
 });
 
 test("what changes something is not done again and again", async () => {

@@ -1,9 +1,10 @@
 /** Settings as the environment has them, also an odd one: keys, addresses, homes and proxies. */
 
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { unreached } from "../../../cli/api/client.ts";
 import { contextsFile, readContexts } from "../../../cli/api/contexts.ts";
 import { proxyWords } from "../../../cli/api/proxies.ts";
 import { readSettings } from "../../../cli/api/settings.ts";
@@ -48,6 +49,26 @@ test("a file of contexts that cannot be read is named", async () => {
   await expect(readContexts({ HOME: folder })).rejects.toThrow(`cannot read ${folder}/.config/svc/config.toml: EISDIR`);
 });
 
+test("root's file of operators' tokens belongs to the address of the machine's platform, by whatever that is named", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "svc-checkout-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const text = `[contexts.here]\napi_url = "${URL}/"\n[contexts.there]\napi_url = "http://10.0.0.6:3000"\n`;
+  mkdirSync(join(folder, "svc"));
+  writeFileSync(join(folder, "svc/config.toml"), text, { mode: 0o600 });
+  mkdirSync(join(folder, ".svc-none"));
+  writeFileSync(join(folder, ".svc-none/env"), `SVC_API_URL=${URL}\n`);
+  const env = { SVC_CHECKOUT: folder, SVC_INSTANCE: "none", XDG_CONFIG_HOME: folder };
+  const fileFor = async (more: object, context?: string) =>
+    (await readSettings({ ...env, ...more }, context)).adminFile;
+  const file = "/etc/svc-none/admin-token";
+  expect(await fileFor({})).toBe(file);
+  expect(await fileFor({ E2B_API_URL: `${URL}/` })).toBe(file);
+  expect(await fileFor({}, "here")).toBe(file);
+  expect(await fileFor({}, "there")).toBeUndefined();
+  expect(await fileFor({ SVC_API_URL: "http://10.0.0.6:3000" })).toBeUndefined();
+  expect(await fileFor({ E2B_DOMAIN: "sbx.example.org" })).toBeUndefined();
+});
+
 test.each([
   [
     "https://svc.example.org",
@@ -70,4 +91,16 @@ test.each([
   ["no address", { http_proxy: "http://p:1" }],
 ])("that %s gives no answer has nothing to do with the proxy of %j", (address, env) => {
   expect(proxyWords(env, address)).toBeUndefined();
+});
+
+test.each([
+  ["ERR_SSL_WRONG_VERSION_NUMBER", "the address begins with http:// there"],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", "is for other names"],
+  ["CERT_HAS_EXPIRED", "is not valid now"],
+  ["SELF_SIGNED_CERT_IN_CHAIN", "NODE_EXTRA_CA_CERTS=FILE"],
+  ["ECONNREFUSED", "look whether the platform runs there"],
+])("an address that fails with %s is told with its way out", (code, words) => {
+  const failure = unreached(URL, new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) }), 1);
+  expect(failure).toMatchObject({ exitCode: 1, wayOut: expect.stringContaining(words) as string });
+  expect(failure.message).toContain(`${URL}: ${code}`);
 });
