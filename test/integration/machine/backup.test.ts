@@ -147,7 +147,9 @@ test("a restore does not replace other keys, and a damaged archive does nothing"
   const bytes = readFileSync(archive);
   const cut = join(folder, "cut.tar.gz");
   writeFileSync(cut, bytes.subarray(0, bytes.length / 2));
-  await expect(withBackup(machine, cut, () => Promise.resolve())).rejects.toThrow(/cannot be unpacked: (?!tar: Error is not)/);
+  await expect(withBackup(machine, cut, () => Promise.resolve())).rejects.toThrow(
+    /cannot be unpacked: (?!tar: Error is not)/,
+  );
   expect(existsSync(join(folder, "cut.tar.gz"))).toBe(true);
 });
 
