@@ -32,7 +32,7 @@ const view: View<Shown> = {
 
 export const add: Action = async (context, { first }, options) => {
   const name = checkedName(first);
-  const { apiUrl, sandboxUrl, domain } = placeOf(options);
+  const { apiUrl, domain } = placeOf(options);
   if (apiUrl === undefined && domain === undefined) throw usage("--api-url or --domain is needed");
   const known = await readContexts(context.env);
   const apiKey = await readKey(context, options.keyFile, apiUrl ?? `https://api.${domain ?? ""}`);
