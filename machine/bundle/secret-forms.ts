@@ -80,7 +80,7 @@ export function withoutValues(values: readonly string[]): (text: string) => stri
 
 /** A value with line breaks in it, as of what folds long lines. */
 function brokenForm(value: string): RegExp {
-  const characters = [...value].map((character) => character.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"));
+  const characters = Array.from(value, (character) => character.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, "\\$&"));
   return new RegExp(characters.join("(?:\\r?\\n[ \\t]*)?"), "g");
 }
 

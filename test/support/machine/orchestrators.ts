@@ -79,7 +79,7 @@ export function createMachines() {
       return bare(name);
     },
 
-    remove: () => void rmSync(folder, { recursive: true, force: true }),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
 

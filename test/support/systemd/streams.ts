@@ -47,7 +47,7 @@ export async function openStreams(ids: readonly string[]): Promise<Streams> {
   const next = async () => {
     const { value, done } = await lines.next();
     if (done === true) throw new Error("the client of the streams has ended");
-    return String(value);
+    return value;
   };
   const ask = async () => {
     child.stdin.write("report\n");
