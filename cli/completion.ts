@@ -1,12 +1,7 @@
 /** What may follow the words of a line: names of groups and commands, flags, values of flags. Pure. */
 
-import type { Command, Group } from "./definition.ts";
+import type { Command, Known } from "./definition.ts";
 import { COMMON, shownOptions } from "./program.ts";
-
-export interface Known {
-  readonly commands: readonly Command[];
-  readonly groups: readonly Group[];
-}
 
 /** @param words after `svc`; the last one is what is being typed, perhaps nothing */
 export function candidates(known: Known, words: readonly string[]): Candidates {

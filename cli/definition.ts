@@ -53,3 +53,9 @@ export interface Group {
   readonly name: string;
   readonly about: string;
 }
+
+/** All that `svc` has. */
+export interface Known {
+  readonly commands: readonly Command[];
+  readonly groups: readonly Group[];
+}

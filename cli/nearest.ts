@@ -3,8 +3,7 @@
  * alone, and says `resume` for `remove`. Pure.
  */
 
-import type { Known } from "./completion.ts";
-import type { Option } from "./definition.ts";
+import type { Known, Option } from "./definition.ts";
 
 /** Words of `docker`, `kubectl`, `gh` and shells, and what they are called here: the last word of commands, or the whole of one. */
 const SAME: Readonly<Record<string, readonly string[]>> = {

@@ -24,7 +24,7 @@ export async function readKey(
 }
 
 /** Resolves at the end of the line. It puts the terminal back in every case. */
-export async function readHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
+async function readHidden({ stdin, stderr }: Terminal, prompt: string): Promise<string> {
   stderr.write(prompt);
   stdin.setRawMode?.(true);
   let value = "";

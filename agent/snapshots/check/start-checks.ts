@@ -1,17 +1,19 @@
 /** Constructs the checks of what is stored: on this node, or in the blob store. */
 
 import type { ClaimedStore } from "../../blobs/claimed-store.ts";
+import type { Blobs } from "../../blobs/host-blobs.ts";
 import { createReader, storeSource } from "../../blobs/sources.ts";
+import type { SandboxMachine } from "../../sandboxes/machine.ts";
 import type { Stores } from "../../store/stores.ts";
 import { imageOfBuild } from "../beyond/held-images.ts";
-import type { SnapshotMachine } from "../machine.ts";
+import type { Memory } from "../take/host-memory.ts";
 import { createSnapshotChecks, type SnapshotChecks } from "./checks.ts";
 import { createImageReads } from "./image-reads.ts";
 import { checkNodeCopy } from "./node-copy.ts";
 import { checkStoreCopy, checkStoredImage } from "./store-copy.ts";
 
 interface StartChecksDeps {
-  readonly machine: SnapshotMachine;
+  readonly machine: Pick<SandboxMachine, "docker"> & { readonly blobs: Blobs; readonly memory: Pick<Memory, "files"> };
   readonly stores: Stores;
   readonly blobStore: ClaimedStore;
   readonly now: () => number;

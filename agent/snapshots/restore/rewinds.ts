@@ -2,8 +2,8 @@
 
 import type { Teardown } from "../../../shared/program/teardown.ts";
 import type { AgentConfig } from "../../config.ts";
+import type { SandboxMachine } from "../../sandboxes/machine.ts";
 import type { Sources } from "../../sandboxes/start.ts";
-import type { SnapshotMachine } from "../machine.ts";
 import { createReadyCopies, type ReadyCopies } from "./ready-copies.ts";
 import { makeRewindCopy, type RewindDeps, rewindToCopy } from "./rewind-copy.ts";
 
@@ -11,7 +11,7 @@ const MIB = 1024 * 1024;
 
 interface RewindsDeps extends RewindDeps {
   readonly config: Pick<AgentConfig, "rewindCopySeconds" | "poolMemoryPercent" | "poolReservedMb">;
-  readonly machine: Pick<SnapshotMachine, "host">;
+  readonly machine: Pick<SandboxMachine, "host">;
   readonly isRunning: (sandboxId: string) => boolean;
 }
 

@@ -1,8 +1,8 @@
 /** Completion in shells: one small function for each, which asks `svc complete` what may follow. */
 
-import { candidates, type Known } from "../../completion.ts";
+import { candidates } from "../../completion.ts";
 import type { Context } from "../../context.ts";
-import type { Action } from "../../definition.ts";
+import type { Action, Known } from "../../definition.ts";
 import { usage } from "../../failure.ts";
 
 const SCRIPTS: Readonly<Record<string, string>> = {
