@@ -117,13 +117,15 @@ test("a page in the browser gets nothing of the DevTools of its own browser, by 
   const asked = await page.evaluate(`(async () => {
     const said = (asking) => asking.then((answer) => answer.text()).then(() => "answered", () => "refused");
     const socket = new WebSocket(${JSON.stringify(webSocketDebuggerUrl)});
+    // Before anything is waited for, so that it misses no event.
+    const opened = new Promise((resolve) => {
+      socket.onopen = () => resolve("answered");
+      socket.onerror = () => resolve("refused");
+    });
     return [
       await said(fetch("http://localhost:9222/json/version")),
       await said(fetch("http://localhost:9222/json/new?about:blank", { method: "PUT" })),
-      await new Promise((resolve) => {
-        socket.onopen = () => resolve("answered");
-        socket.onerror = () => resolve("refused");
-      }),
+      await opened,
     ];
   })()`);
   expect(asked).toEqual(["refused", "refused", "refused"]);
