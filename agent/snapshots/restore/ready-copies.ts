@@ -4,6 +4,7 @@
  * that sandbox alone, and none longer than the sandbox runs, or than its snapshot is there.
  */
 
+import { within } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
@@ -91,7 +92,7 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
       await new Promise((resolve) => setTimeout(resolve, REST_MS));
       signal.throwIfAborted();
       begun();
-      return await make(ask, AbortSignal.any([signal, AbortSignal.timeout(MAKE_LIMIT_MS)]));
+      return await within(MAKE_LIMIT_MS, (limit) => make(ask, AbortSignal.any([signal, limit])));
     } catch (error) {
       const { sandboxId } = ask.body;
       if (!signal.aborted) log.warn({ err: error, sandboxId }, "could not make a copy for the next rewind");

@@ -3,6 +3,7 @@
  * svc-runc waits for the memory. No process of the sandbox runs before that.
  */
 
+import { within } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import type { Docker } from "../../containers/host-docker.ts";
 import type { Slot } from "../../network/addresses.ts";
@@ -47,8 +48,8 @@ export async function startAhead(id: string, { docker, slots, log }: StartAheadD
   const started = containers.start(id);
   const end = () => over.abort();
   started.then(end, end);
-  const limit = AbortSignal.any([over.signal, AbortSignal.timeout(TURN_MS)]);
-  return { slot, started, waits: annotations.waitsForMemory(id, limit), isOver: () => over.signal.aborted };
+  const waits = within(TURN_MS, (limit) => annotations.waitsForMemory(id, AbortSignal.any([over.signal, limit])));
+  return { slot, started, waits, isOver: () => over.signal.aborted };
 }
 
 /** Ends a start that has begun, with its container. */
