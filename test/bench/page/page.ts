@@ -48,7 +48,7 @@ function textOf({ at, quick, version, machine, rows }: Results): string {
     "<!-- `npm run bench:page` makes this page from the JSON that `npm run bench` writes. -->",
     "",
     `Measured on ${at.slice(0, 10)} with version ${version}: ${machine.cores} cores (${machine.processor ?? "unknown"}), ${gigabytes} GB, ` +
-      `Linux ${machine.kernel}, Docker ${machine.engine}; client and platform on the one machine.` +
+      `Linux ${machine.kernel.split("-")[0]}, Docker ${machine.engine}; client and platform on the one machine.` +
       (quick ? " **A quick run: it shows that the bench works, not how fast the platform is.**" : ""),
     "",
     "## Create to the first command",
