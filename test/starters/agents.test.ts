@@ -26,8 +26,8 @@ const AGENTS: Readonly<Record<string, Agent>> = {
   },
   codex: { version: "codex --version", first: "codex login status", says: /not logged in/i, draws: 500 },
   opencode: { version: "opencode --version", first: "opencode auth list", says: /0 credentials/i, draws: 500 },
-  // Without a log-in it draws nothing of its own, and asks for the code of one.
-  amp: { version: "amp --version", first: "amp -x hello", says: /no api key found/i, draws: 100 },
+  // Without a log-in it draws nothing of its own, and asks for the code of one, for which it waits.
+  amp: { version: "amp --version", first: "timeout 60 amp -x hello", says: /no api key found/i, draws: 100 },
 };
 
 test.each(Object.entries(AGENTS))(
