@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { PRELOAD_SOURCES } from "../../support/criu/preload-sources.ts";
 
 const run = promisify(execFile);
 const SOURCES = join(import.meta.dirname, "../../../scripts/host/criu");
@@ -110,10 +111,8 @@ test("an archive with one bit changed, or with more behind it, is not taken for 
 });
 
 test("a place in a sandbox's root is looked for there, and a link in it does not lead to the host", async () => {
-  const names = ["preload", "walk", "paths", "links", "mounts", "sockets", "archives"];
   const library = join(place.directory, "preload.so");
-  const sources = names.map((name) => join(SOURCES, `criu-${name}.c`));
-  await run("cc", ["-shared", "-fPIC", "-fvisibility=hidden", "-o", library, ...sources]);
+  await run("cc", ["-shared", "-fPIC", "-fvisibility=hidden", "-o", library, ...PRELOAD_SOURCES]);
   const from = await directory("secret", { mode: 0o700 });
   const archive = join(place.directory, "archive-secret");
   await exec(PACK, { library, from, to: archive, path: "/nowhere" });

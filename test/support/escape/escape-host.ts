@@ -7,25 +7,13 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { PRELOAD_SOURCES } from "../criu/preload-sources.ts";
 import { until } from "../runner/until.ts";
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
-const SCRIPTS = join(HERE, "../../../scripts/host/criu");
 const INSTALLED = "/opt/svc/bin";
 const CRIU_HOME = "/opt/svc/criu";
-const PRELOAD_SOURCES = [
-  "criu-preload.c",
-  "criu-walk.c",
-  "criu-paths.c",
-  "criu-links.c",
-  "criu-mounts.c",
-  "criu-sockets.c",
-  "criu-archives.c",
-  "dump/criu-cgroups.c",
-  "dump/criu-pages.c",
-  "dump/criu-log.c",
-];
 const PLACES = [
   "/etc",
   "/home",
@@ -188,7 +176,7 @@ async function makeRuntime(directory: string, { paths, confined }: Layers): Prom
     // CRIU sees its own files in this directory when it is confined.
     const preload = `${CRIU_HOME}/test-${basename(dirname(directory))}.so`;
     const options = ["-std=c11", "-Os", "-shared", "-fPIC", "-fvisibility=hidden", "-DFOLLOW_LINKS_TO_THE_HOST"];
-    await run("cc", [...options, "-o", preload, ...PRELOAD_SOURCES.map((name) => join(SCRIPTS, name))]);
+    await run("cc", [...options, "-o", preload, ...PRELOAD_SOURCES]);
     await replaceIn(criu, (text) => text.replaceAll(/\/opt\/svc\/criu\/preload-\w+\.so/g, preload));
   }
   if (!confined) await replaceIn(criu, (text) => text.replace(/\/opt\/svc\/criu\/confine-\w+/, ""));
