@@ -21,10 +21,10 @@ with open(sys.argv[-1], "wb") as to:
 /**
  * Stands for the server of a screen: for a hand-over it listens at a port, and for the live screen it speaks RFB 3.8 (RFC 6143) with a
  * client at its input, shows one colour, and writes down what it is told. The screen is as large as a file says, and the client gets a
- * name, bells and a clipboard that it did not ask for.
+ * name, bells and a clipboard that it did not ask for. Where a file says so, it speaks RFB 3.3, in which the server chooses the log-in.
  */
 const X11VNC = `#!/usr/bin/env python3
-import socket, struct, sys
+import os, socket, struct, sys
 if "-inetd" not in sys.argv:
     server = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("-rfbport") + 1])))
     while True: server.accept()[0].close()
@@ -37,6 +37,11 @@ def read(length):
     return data
 def tell(line):
     with open("/home/user/told", "a") as to: to.write(line + "\\n")
+if os.path.exists("/home/user/old"):
+    client.sendall(b"RFB 003.003\\n")
+    read(12)
+    client.sendall(struct.pack(">II", 6, 0))
+    read(1)
 client.sendall(b"RFB 003.008\\n")
 read(12)
 client.sendall(bytes([1, 1]))
@@ -135,6 +140,16 @@ test("a screen that a sandbox makes too large is not drawn, the console says so,
   await page.getByRole("button", { name: "Try the live screen again" }).click();
   await page.getByText("watching, 300 × 200").waitFor();
   await page.locator(LIVE).waitFor();
+});
+
+test("a screen whose server chooses a log-in that the page does not know is given up, and pictures stand for it", async () => {
+  const { platform, page: open } = console();
+  const sandbox = await likeDesktop();
+  await sandbox.files.write("/home/user/old", "");
+  const page = await open();
+  await page.goto(`${platform.apiUrl}/console/sandboxes/${sandbox.sandboxId}/screen`);
+  await page.getByText("The screen asks for a password.").waitFor();
+  await page.getByText("watching, 320 × 200").waitFor();
 });
 
 test("without the live screen's programs the console shows a picture a second, and says why", async () => {

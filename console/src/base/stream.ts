@@ -123,10 +123,12 @@ export function anyOf(signals: readonly AbortSignal[]): AbortSignal {
 
 export function pause(ms: number, ended: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    ended.addEventListener("abort", () => {
+    const done = () => {
       clearTimeout(timer);
+      ended.removeEventListener("abort", done);
       resolve();
-    });
+    };
+    const timer = setTimeout(done, ms);
+    ended.addEventListener("abort", done);
   });
 }

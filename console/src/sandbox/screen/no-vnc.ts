@@ -58,6 +58,17 @@ class Client extends RFB {
     this._display.imageRect = () => {
       throw new Error("a picture that was not asked for");
     };
+    // The library shows, after each update, all between the edges of what it has drawn: for two pixels that can be the whole screen.
+    const flip = this._display.flip.bind(this._display);
+    let isDue = false;
+    this._display.flip = () => {
+      if (isDue) return;
+      isDue = true;
+      requestAnimationFrame(() => {
+        isDue = false;
+        flip();
+      });
+    };
   }
 
   get canvas(): HTMLCanvasElement {
@@ -87,6 +98,12 @@ class Client extends RFB {
 
   protected override _isSupportedSecurityType(type: number): boolean {
     return type === NO_PASSWORD;
+  }
+
+  /** A server of RFB 3.3 names one type, and the library takes up whatever that is. */
+  protected override _negotiateAuthentication(): boolean {
+    if (!this._isSupportedSecurityType(this._rfbAuthScheme)) throw new Refused("The screen asks for a password.");
+    return super._negotiateAuthentication();
   }
 
   protected override _sendEncodings(): void {
@@ -130,8 +147,9 @@ class Client extends RFB {
 
   #spend(pixels: number): void {
     this.#pixels += pixels;
-    if (this.#pixels > MOST_TIMES * this._fbWidth * this._fbHeight + SOME_PIXELS && this._fbWidth > 0)
-      this._fail("more than a page can draw");
+    // The change from a large screen to a small one, or back, is more than so many times the small one.
+    const size = Math.max(this._fbWidth * this._fbHeight, pixels);
+    if (this.#pixels > MOST_TIMES * size + SOME_PIXELS) this._fail("more than a page can draw");
   }
 }
 
@@ -148,10 +166,9 @@ export async function showScreen(id: string, place: HTMLElement, showing: Showin
       call(id, "process.Process/SendInput", { process, input: { stdin } }, anyOf([limit, signal])),
     failed: (why) => ended.abort(why),
   });
-  const client = clientIn(place, channel, showing);
+  const client = clientIn(place, channel, { ...showing, left: signal });
   const silent = () => ended.abort(new ServerEnded("The screen's server in the sandbox does not answer."));
   const answer = setTimeout(silent, ANSWER_MS);
-  client.addEventListener("credentialsrequired", () => ended.abort(new Refused("The screen asks for a password.")));
   let alive: ReturnType<typeof setInterval> | undefined;
   client.addEventListener("connect", () => {
     clearTimeout(answer);
@@ -177,6 +194,7 @@ export async function showScreen(id: string, place: HTMLElement, showing: Showin
   } finally {
     clearTimeout(answer);
     clearInterval(alive);
+    ended.abort();
     const hasBegun = channel.readyState !== "connecting";
     client.disconnect();
     if (hasBegun && !isOver) void kill(id, process);

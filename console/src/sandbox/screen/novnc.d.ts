@@ -20,14 +20,15 @@ declare module "@novnc/novnc" {
     scaleViewport: boolean;
     /** @param channel in the form of a WebSocket */
     constructor(place: Element, channel: object);
-    addEventListener(name: "connect" | "credentialsrequired", listener: () => void): void;
+    addEventListener(name: "connect", listener: () => void): void;
     focus(options?: FocusOptions): void;
     disconnect(): void;
 
     protected readonly _canvas: HTMLCanvasElement;
     protected readonly _sock: Socket;
     protected readonly _keyboard: { _allKeysUp(): void };
-    protected readonly _display: { imageRect: () => void };
+    protected readonly _display: { imageRect: () => void; flip: () => void };
+    protected readonly _rfbAuthScheme: number;
     protected readonly _fbWidth: number;
     protected readonly _fbHeight: number;
     protected readonly _FBU: {
@@ -38,6 +39,7 @@ declare module "@novnc/novnc" {
       readonly encoding: number;
     };
     protected _isSupportedSecurityType(type: number): boolean;
+    protected _negotiateAuthentication(): boolean;
     protected _sendEncodings(): void;
     protected _resize(width: number, height: number): void;
     protected _handleRect(): boolean;
