@@ -40,6 +40,9 @@ export function createLiveSet() {
     },
     running: (): Sandbox[] => all().flatMap((entry) => (entry.is === "running" ? [entry.sandbox] : [])),
     leaving: (): Sandbox[] => all().flatMap((entry) => (entry.is === "leaving" ? [entry.sandbox] : [])),
+    /** From its start to the begin of its end, also while it is paused or rewound. */
+    isHere: (sandboxId: string): boolean =>
+      all().some((entry) => entry.is !== "stopping" && sandboxOf(entry) === sandboxId),
     starting: (): number => all().filter(({ is }) => is === "starting").length,
   };
 }

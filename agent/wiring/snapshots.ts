@@ -28,7 +28,7 @@ export function createSnapshotParts(base: Base, sources: SnapshotSources): Snaps
   const { disposal, turns } = live;
   const { capabilities, disk } = node;
   const diskBytes = (executionId: string) => live.usage.latest(executionId)?.diskUsed ?? 0;
-  const isRunning = (sandboxId: string) => live.set.routes.has(sandboxId);
+  const isRunning = live.set.isHere;
   const onChange = () => void events.emit("changed");
   const places = { stores, blobStore, peering, slots, gate, disposal, disk };
   return startSnapshots(

@@ -4,17 +4,17 @@
  * that sandbox alone, and none longer than the sandbox runs, or than its snapshot is there.
  */
 
-import { within } from "../../../shared/program/deadline.ts";
+import { withDeadline, within } from "../../../shared/program/deadline.ts";
 import type { Log } from "../../../shared/program/log.ts";
 import { loop } from "../../../shared/program/loop.ts";
 import { sameSize } from "../../containers/cgroup/limits.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
-import type { CopyAsk } from "./rewind-copy.ts";
+import type { CopyAsk, MakeSignals } from "./rewind-copy.ts";
 
 export interface ReadyCopies {
   /** Begins to make one, in the place of an earlier one of the sandbox. Never throws. */
   prepare(ask: CopyAsk): void;
-  /** It leaves for good. Waits for one that is being made; undefined: there is none, or it could not be made. @throws the signal's reason */
+  /** It leaves for good. Waits a while for one that is being made; undefined: there is none, or it could not be made. @throws the signal's reason */
   take(ask: CopyAsk, signal: AbortSignal): Promise<LiveContainer | undefined>;
   /** Call when a container has ended unexpectedly. True when it was one of these. */
   lost(containerId: string): boolean;
@@ -26,8 +26,9 @@ export interface ReadyCopies {
 
 interface ReadyCopiesDeps {
   /** Leaves no container behind when it rejects. */
-  readonly make: (ask: CopyAsk, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly make: (ask: CopyAsk, signals: MakeSignals) => Promise<LiveContainer>;
   readonly dispose: (container: LiveContainer) => Promise<void>;
+  /** Also while it is rewound. */
   readonly isRunning: (sandboxId: string) => boolean;
   readonly isStored: (snapshotId: string) => boolean;
   /** How long one waits; 0: none is made. */
@@ -45,8 +46,8 @@ const ROUND_MS = 1_000;
 /** Between a rewind and the begin of the next copy: the caller's first commands go first. */
 const REST_MS = 150;
 const MAKE_LIMIT_MS = 30_000;
-/** A sandbox is not among the running ones for a moment while it is rewound. */
-const ABSENT_MS = 3_000;
+/** Longest wait of a rewind for one that is being made, and may itself wait for a turn: then the rewind makes its own. */
+const WAIT_LIMIT_MS = 5_000;
 /** The copy of a larger disk costs more than a rewind in vain is worth. */
 const MOST_DISK_BYTES = 256 * 1024 * 1024;
 
@@ -58,8 +59,6 @@ interface Entry extends CopyAsk {
   /** Whether its making has begun. */
   begun: boolean;
   container: LiveContainer | undefined;
-  /** When its sandbox was last seen running. */
-  seen: number;
 }
 
 export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
@@ -92,7 +91,7 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
       await new Promise((resolve) => setTimeout(resolve, REST_MS));
       signal.throwIfAborted();
       begun();
-      return await within(MAKE_LIMIT_MS, (limit) => make(ask, AbortSignal.any([signal, limit])));
+      return await within(MAKE_LIMIT_MS, (limit) => make(ask, { calledOff: signal, limit }));
     } catch (error) {
       const { sandboxId } = ask.body;
       if (!signal.aborted) log.warn({ err: error, sandboxId }, "could not make a copy for the next rewind");
@@ -102,8 +101,7 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
 
   const rounds = loop({ name: "copies for rewinds", everyMs: ROUND_MS, log }, () => {
     for (const entry of entries.values()) {
-      if (isRunning(entry.body.sandboxId)) entry.seen = now();
-      const isOver = now() - entry.since >= keepMs || now() - entry.seen >= ABSENT_MS;
+      const isOver = now() - entry.since >= keepMs || !isRunning(entry.body.sandboxId);
       if (isOver || !isStored(entry.snapshot.id)) drop(entry);
     }
     const [oldest] = entries.values();
@@ -122,8 +120,7 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
       const made = begin(ask, cancel.signal, () => {
         entry.begun = true;
       });
-      const at = now();
-      const entry: Entry = { ...ask, since: at, seen: at, cancel, made, begun: false, container: undefined };
+      const entry: Entry = { ...ask, since: now(), cancel, made, begun: false, container: undefined };
       entries.set(sandboxId, entry);
       void made.then((container) => {
         entry.container = container;
@@ -139,10 +136,11 @@ export function createReadyCopies(deps: ReadyCopiesDeps): ReadyCopies {
         return undefined;
       }
       entries.delete(ask.body.sandboxId);
-      const container = await entry.made;
-      if (container === undefined) return undefined;
-      if (!signal.aborted && container.cgroup.alive()) return container;
-      inBackground(dispose(container));
+      const container = await within(WAIT_LIMIT_MS, (limit) =>
+        withDeadline(entry.made, AbortSignal.any([signal, limit]), () => undefined),
+      );
+      if (container !== undefined && !signal.aborted && container.cgroup.alive()) return container;
+      drop(entry);
       signal.throwIfAborted();
       return undefined;
     },

@@ -5,10 +5,12 @@
 
 import { randomUUID } from "node:crypto";
 import type { StartRequest } from "../../../shared/agent-api/routes.ts";
+import { withDeadline } from "../../../shared/program/deadline.ts";
 import { Teardown } from "../../../shared/program/teardown.ts";
 import type { LiveContainer } from "../../containers/live-container.ts";
 import { becomeSandbox, type Launched } from "../../sandboxes/become-sandbox.ts";
 import type { Disposal } from "../../sandboxes/disposal.ts";
+import type { Turns } from "../../sandboxes/pool/turns.ts";
 import type { FromSnapshot } from "../../sandboxes/start.ts";
 import type { Snapshot } from "../../store/snapshots.ts";
 import { refuseMemory, restoreContainer } from "./restore.ts";
@@ -21,13 +23,21 @@ export interface CopyAsk {
   readonly snapshot: Snapshot;
 }
 
+export interface MakeSignals {
+  /** Nobody wants it any more. A restore that has begun comes to its end first: that costs less than its end by force. */
+  readonly calledOff: AbortSignal;
+  readonly limit: AbortSignal;
+}
+
 /** When this rejects, no container is left behind. */
 export async function makeRewindCopy(
   { body, snapshot }: CopyAsk,
   deps: StartCopyDeps,
-  signal: AbortSignal,
+  { calledOff, limit }: MakeSignals,
 ): Promise<LiveContainer> {
   refuseMemory("a copy for the next rewind", deps);
+  const signal = AbortSignal.any([calledOff, limit]);
+  const turns: Turns = { ...deps.turns, take: (ask) => deps.turns.take(ask, signal) };
   const teardown = new Teardown(deps.log);
   try {
     const from = { snapshot, image: snapshot.image ?? "", memory: true };
@@ -36,19 +46,29 @@ export async function makeRewindCopy(
     const disk = await containerOf({ body, name, ahead: undefined }, { ...from, runtime }, deps, teardown);
     signal.throwIfAborted();
     const spec = { disk, memoryOf: snapshot, owner: body.projectId, volumes: [], made: true };
-    const { container, verified } = await restoreContainer(spec, deps, { teardown, signal });
+    const { container, verified } = await restoreContainer(spec, { ...deps, turns }, { teardown, signal: limit });
+    signal.throwIfAborted();
     // What it does until then no rewind to the snapshot has asked for.
     teardown.add("freeze", () => container.cgroup.thaw());
     await container.cgroup.freeze();
     await verified;
     // Otherwise its page server would be there for as long as it waits.
-    await deps.images.complete(container.id);
+    await withDeadline(deps.images.complete(container.id), signal, () => undefined);
     signal.throwIfAborted();
     teardown.release();
     return container;
   } catch (error) {
     await teardown.run();
     throw error;
+  }
+}
+
+/** Also one that does not die by signal is removed, by Docker. */
+export async function endCopy(container: LiveContainer, disposal: RewindDeps["disposal"]): Promise<void> {
+  try {
+    await disposal.kill(container);
+  } finally {
+    disposal.remove(container);
   }
 }
 
@@ -75,10 +95,7 @@ export async function rewindToCopy(
         // envd in the restored memory still has the original's token.
         currentToken: snapshot.disk.controlToken,
         watches: true,
-        async discard() {
-          await disposal.kill(container);
-          disposal.remove(container);
-        },
+        discard: () => endCopy(container, disposal),
         run() {
           container.cgroup.thaw();
           return container;

@@ -5,7 +5,7 @@ import type { AgentConfig } from "../../config.ts";
 import type { SandboxMachine } from "../../sandboxes/machine.ts";
 import type { Sources } from "../../sandboxes/start.ts";
 import { createReadyCopies, type ReadyCopies } from "./ready-copies.ts";
-import { makeRewindCopy, type RewindDeps, rewindToCopy } from "./rewind-copy.ts";
+import { endCopy, makeRewindCopy, type RewindDeps, rewindToCopy } from "./rewind-copy.ts";
 
 const MIB = 1024 * 1024;
 
@@ -19,11 +19,8 @@ interface RewindsDeps extends RewindDeps {
 export function startRewinds(startCopy: Sources["snapshot"], deps: RewindsDeps, teardown: Teardown) {
   const { config, machine, disposal, stores, isRunning, now, log } = deps;
   const copies = createReadyCopies({
-    make: (ask, signal) => makeRewindCopy(ask, deps, signal),
-    dispose: async (container) => {
-      await disposal.kill(container);
-      disposal.remove(container);
-    },
+    make: (ask, signals) => makeRewindCopy(ask, deps, signals),
+    dispose: (container) => endCopy(container, disposal),
     isRunning,
     isStored: (id) => stores.snapshots.get(id)?.state === "stored",
     keepMs: config.rewindCopySeconds * 1_000,

@@ -19,7 +19,8 @@ const count = async (started: Started) => Number(await outputOf(started, "cat /t
 
 let agent: RealAgent;
 beforeAll(async () => {
-  agent = await realAgent({ SVC_FROZEN_SECONDS: "3600", SVC_HEARTBEAT_EVERY_MS: "200" });
+  const settings = { SVC_FROZEN_SECONDS: "3600", SVC_HEARTBEAT_EVERY_MS: "200", SVC_REWIND_COPY_SECONDS: "600" };
+  agent = await realAgent(settings);
 });
 afterAll(() => agent.close());
 

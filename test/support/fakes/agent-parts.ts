@@ -190,7 +190,7 @@ export function agentParts(engine: FakeEngine, options: PartsOptions = {}): Part
       found: before ?? nothing,
       turns: turns.restores,
       diskBytes: () => 0,
-      isRunning: (sandboxId) => live.routes.has(sandboxId),
+      isRunning: (sandboxId) => live.isHere(sandboxId),
       capabilities: {
         now: () => ({ ...able, lazyPages: options.lazyPages ?? true }),
         memoryRefusal: () => options.memoryRefusal?.(),

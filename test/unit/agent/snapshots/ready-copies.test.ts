@@ -25,7 +25,7 @@ function container(id: string, alive = true): LiveContainer {
 }
 
 interface Options {
-  readonly make?: (ask: CopyAsk, signal: AbortSignal) => Promise<LiveContainer>;
+  readonly make?: Parameters<typeof createReadyCopies>[0]["make"];
   readonly keepMs?: number;
 }
 
@@ -88,6 +88,54 @@ describe("a copy for the next rewind", () => {
     await copies.stop();
   });
 
+  test("whose sandbox ends while it is being made is called off, and removed if it is made all the same", async () => {
+    const made: { readonly id: string; readonly calledOff: boolean }[] = [];
+    const { copies, disposed, node } = setUp({
+      make: async ({ body: { sandboxId: id } }, { calledOff }) => {
+        await new Promise((resolve) => setTimeout(resolve, 3_000));
+        made.push({ id, calledOff: calledOff.aborted });
+        return container(id);
+      },
+    });
+    copies.prepare(ask("s1"));
+    copies.prepare(ask("s2"));
+    await passes(200);
+    node.running.delete("s1");
+    await passes(4_000);
+    expect(disposed).toEqual(["s1"]);
+    expect(copies.ids()).toEqual(["s2"]);
+    expect(made.map(({ calledOff }) => calledOff)).toEqual([true, false]);
+    await copies.stop();
+  });
+
+  test("that takes long to make is not waited for, nor once the rewind is called off: its making ends", async () => {
+    const ended: unknown[] = [];
+    const { copies, disposed } = setUp({
+      make: (_, { calledOff }) =>
+        new Promise((_resolve, reject) => {
+          calledOff.addEventListener("abort", () => {
+            ended.push(calledOff.reason);
+            reject(calledOff.reason as Error);
+          });
+        }),
+    });
+    copies.prepare(ask());
+    await passes(200);
+    const late = copies.take(ask(), never);
+    await passes(6_000);
+    expect(await late).toBeUndefined();
+    expect(ended).toHaveLength(1);
+    copies.prepare(ask());
+    await passes(200);
+    const off = new AbortController();
+    const taken = copies.take(ask(), off.signal).catch((error: unknown) => error);
+    off.abort(new Error("called off"));
+    expect(await taken).toMatchObject({ message: "called off" });
+    expect(ended).toHaveLength(2);
+    await copies.stop();
+    expect(disposed).toEqual([]);
+  });
+
   test.each([
     ["another sandbox", ask("s2")],
     ["another snapshot", ask("s1", { snapshot: { id: "c2" } })],
@@ -141,7 +189,7 @@ describe("a copy for the next rewind", () => {
       expect(copies.ids()).toEqual([]);
     };
     await round(() => undefined, 11_000);
-    await round(() => node.running.delete("s1"), 5_000);
+    await round(() => node.running.delete("s1"), 1_500);
     node.running.add("s1");
     await round(() => node.stored.delete("c1"), 1_500);
     node.stored.add("c1");
