@@ -39,7 +39,7 @@ export async function withBackup<T>(
     ];
     const said = await run("tar", how, { limitMs: LIMIT_MS });
     // tar's last words are that it ends; its first ones say why.
-    const [why = ""] = said.stderr.trim().split("\n", 1);
+    const [why = ""] = said.problem === undefined ? said.stderr.trim().split("\n", 1) : [];
     if (said.status !== 0)
       throw new Error(`${basename(archive)} cannot be unpacked: ${why === "" ? lastWords(said) : why}`);
     return await work(content, await checkedManifest(content));

@@ -35,7 +35,10 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
     `$1${GONE}`,
   ],
   [/\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:digest|aws4-hmac-sha256)\s)[^\r\n]+/gi, `$1${GONE}`],
-  [/\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?)(?:[a-z][a-z0-9-]* +)?[^\s"',;}]+/gi, `$1${GONE}`],
+  [
+    /\b((?:proxy-)?authorization["']?\s*[:=]\s*["']?)(?:(?:bearer|basic|digest|token)\s+|[a-z][a-z0-9-]*[ \t]+)?[^\s"',;}]+/gi,
+    `$1${GONE}`,
+  ],
   [/\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{8,}/gi, `$1 ${GONE}`],
   // A cookie's value may be in quotes.
   [/\b((?:set-)?cookie["']?\s*[:=]\s*["']?)(?:[^\r\n"']|(?<==)"[^"\r\n]*")+/gi, `$1${GONE}`],
@@ -68,7 +71,10 @@ export function withoutValues(values: readonly string[]): (text: string) => stri
   const longestFirst = known.toSorted((a, b) => b.length - a.length);
   return (text) => {
     let left = text;
-    for (const value of longestFirst) left = left.replaceAll(value, GONE);
+    // A log is taken string by string, and most of them are short.
+    for (const value of longestFirst) {
+      if (value.length <= left.length) left = left.replaceAll(value, GONE);
+    }
     if (!left.includes("\n")) return left;
     const inOneLine = left.replaceAll(/\r?\n[ \t]*/g, "");
     for (const value of longestFirst) {

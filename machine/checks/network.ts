@@ -11,7 +11,9 @@ const MOST_SOON_MS = 14 * DAY_MS;
 const CHAINS = ["forward", "out", "pass", "refuse", "input", "local"];
 /** What a program says against its certificate; that it ends is said by other checks. */
 const REFUSED =
-  /certificate is not for every name|certificate without its chain|key is not that of the certificate|(?:certificate|key or the chain) cannot be read/;
+  /certificate is not for every name|key is not that of the certificate|(?:certificate|key or the chain) cannot be read/;
+/** Of an authority of one's own that signs by itself there is no chain, and clients that know it miss nothing. */
+const CHAINLESS = /certificate without its chain/;
 
 export const networkChecks: readonly Check[] = [
   {
@@ -158,6 +160,17 @@ export const networkChecks: readonly Check[] = [
         REFUSED.test(certificate) ? [`${program}: ${certificate}`] : [],
       ),
     fix: "put both files in place, which are read again by themselves: docs/operating/network.md#from-another-machine",
+  },
+  {
+    id: "certificates.chain",
+    section: "certificates",
+    severity: "warns",
+    problem: "only clients that know who signed the certificate of the platform's domain trust it: its file has no chain",
+    evidence: ({ programs }) =>
+      programs?.flatMap(({ program, certificate = "" }) =>
+        CHAINLESS.test(certificate) ? [`${program}: ${certificate}`] : [],
+      ),
+    fix: "SVC_TLS_CERT_FILE is the file with the whole chain (fullchain.pem of certbot); where your own authority has signed it and clients trust that, nothing is wrong",
   },
   {
     id: "certificates.reach",

@@ -64,13 +64,14 @@ test("names without an address, a closed port and another's certificate are told
   expect(await looked(`${DOMAIN}:${port}`)).toEqual({ unreached: both(wrong) });
 });
 
-/** Ids of the checks that fail where the program says this of its certificate. */
-function failed(certificate: string): readonly string[] {
+/** Ids of the checks that fail, or warn, where the program says this of its certificate. */
+function judged(certificate: string, wanted: "failed" | "warning"): readonly string[] {
   const { certificate: said } = saidInJson(JSON.stringify({ checks: { database: "ok", certificate } }));
   const evidence = healthy();
   const seen = { ...evidence, ...program("orchestrator", { certificate: said })(evidence) };
-  return judge(ALL_CHECKS, seen).flatMap(({ id, status }) => (status === "failed" ? [id] : []));
+  return judge(ALL_CHECKS, seen).flatMap(({ id, status }) => (status === wanted ? [id] : []));
 }
+const failed = (certificate: string) => judged(certificate, "failed");
 
 test("the doctor repeats what the program says of names, chain and key, and leaves the expiry to its own checks", () => {
   const words = ({ certificate }: SitePair, at = Date.now()) =>
@@ -84,12 +85,14 @@ test("the doctor repeats what the program says of names, chain and key, and leav
   expect(failed(words(pair, Date.now() + 390 * 86_400_000))).toEqual([]);
   for (const said of [
     words(other),
-    words(withoutChain),
     useless({ ...pair, key: other.key }),
     useless({ ...pair, key: "none" }),
     useless({ ...pair, certificate: "none" }),
   ])
     expect(failed(said), said).toEqual(["certificates.site"]);
+  // Of an authority of one's own there may be no chain.
+  expect(failed(words(withoutChain))).toEqual([]);
+  expect(judged(words(withoutChain), "warning")).toEqual(["certificates.chain"]);
 });
 
 test("an edge that is not ready says so in JSON, too", () => {

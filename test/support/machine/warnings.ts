@@ -42,6 +42,13 @@ export const WARNINGS: readonly (readonly [fault: string, check: string, change:
   ],
   ["a certificate ends soon", "certificates.ending", certificate({ until: NOW + 3_600_000 })],
   [
+    "the domain's certificate is without its chain",
+    "certificates.chain",
+    program("orchestrator", {
+      certificate: "the file has the certificate without its chain, so most clients do not trust it",
+    }),
+  ],
+  [
     "the domain leads nowhere",
     "certificates.reach",
     () => ({ site: { unreached: ["api.a.example has no address here (ENOTFOUND)"] } }),

@@ -28,6 +28,8 @@ const PLANTED: readonly (readonly [place: string, secret: string, text: (secret:
   ["an API key in words", `svc_${random()}`, (it) => `the key ${it} is unknown`],
   ["a key of the SDK", `e2b_${random()}`, (it) => `E2B: ${it}`],
   ["an Authorization header", random(), (it) => `Authorization: Bearer ${it}`],
+  ["an Authorization header with a tab in it", random(), (it) => `Authorization: Bearer\t${it}`],
+  ["an Authorization header over two lines", random(), (it) => `authorization: token\r\n  ${it}`],
   ["an Authorization header in JSON", random(), (it) => JSON.stringify({ headers: { authorization: `Bearer ${it}` } })],
   ["a basic header", random(), (it) => `authorization: Basic ${it}`],
   ["a bearer in words", random(), (it) => `sent bearer ${it} and got 401`],
