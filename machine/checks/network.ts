@@ -165,7 +165,8 @@ export const networkChecks: readonly Check[] = [
     id: "certificates.chain",
     section: "certificates",
     severity: "warns",
-    problem: "only clients that know who signed the certificate of the platform's domain trust it: its file has no chain",
+    problem:
+      "only clients that know who signed the certificate of the platform's domain trust it: its file has no chain",
     evidence: ({ programs }) =>
       programs?.flatMap(({ program, certificate = "" }) =>
         CHAINLESS.test(certificate) ? [`${program}: ${certificate}`] : [],
