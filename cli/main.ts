@@ -19,7 +19,7 @@ if ((first === "--version" || first === "-V") && others.length === 0) {
   await Promise.all(
     [process.stdout, process.stderr].map((stream) => new Promise<void>((done) => void stream.write("", () => done()))),
   );
-  // That a disk has not taken the last write is told by an event, which comes after the command.
+  // The stream reports a failed last write by an event, after the command has returned.
   await new Promise<void>((done) => void setImmediate(done));
   process.exit(code === 0 && isLost ? 1 : code);
 }

@@ -60,7 +60,7 @@ export async function readSettings(env: Environment, context: string | undefined
   };
 }
 
-/** The file of the tokens belongs to the address of this machine's platform, by whatever the address is named. */
+/** The token file is for the platform of this machine. The address decides, whether a variable, a context or an option gives it. */
 function adminFileOf(machine: OfMachine | undefined, url: string): string | undefined {
   return machine !== undefined && bare(addressOf(machine.entry)) === bare(url) ? machine.adminFile : undefined;
 }

@@ -24,7 +24,7 @@ export interface CopyAsk {
 }
 
 export interface MakeSignals {
-  /** Nobody wants it any more. A restore that has begun comes to its end first: that costs less than its end by force. */
+  /** Aborts when nobody wants the copy any more. A restore that runs then completes first, because killing it costs more. */
   readonly calledOff: AbortSignal;
   readonly limit: AbortSignal;
 }

@@ -16,7 +16,7 @@ export interface StartAhead {
   readonly started: Promise<void>;
   /** Resolves when it waits for its memory, has ended, or takes long. */
   readonly waits: Promise<void>;
-  /** True when the start has ended. Before the memory was named: it is of no use, whatever its outcome. */
+  /** True when the start has ended. A start that ended before the agent named the memory serves no copy, also when it succeeded. */
   isOver(): boolean;
 }
 

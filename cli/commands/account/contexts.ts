@@ -90,7 +90,7 @@ export function placeOf({ apiUrl, sandboxUrl, domain }: Options): ContextEntry {
   };
 }
 
-/** A context is of no use beside variables that name a platform or a key: who has set them long ago does not see why. */
+/** Variables that name a platform or a key override the context. The note names them, because a person may have set them long ago. */
 export function noteEnvironment({ env, out }: Pick<Context, "env" | "out">, name: string): void {
   const set = namedInEnvironment(env);
   if (set.length > 0) out.note(`the environment counts more: unset ${set.join(", ")}, or say --context ${name}`);

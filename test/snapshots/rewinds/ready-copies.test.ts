@@ -7,15 +7,19 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Started } from "../../../shared/agent-api/routes.ts";
 import { containers, type RealAgent, realAgent } from "../../support/agent/real-agent.ts";
-import { background, command } from "../../support/sandbox/envd-commands.ts";
+import {
+  count,
+  goesOn,
+  isAtCheckpoint,
+  outputOf,
+  rewindOf,
+  SLOW,
+  withCheckpoint,
+} from "../../support/sandbox/counter.ts";
 import { killFrozen } from "../../support/sandbox/frozen-container.ts";
 
 const run = promisify(execFile);
-const SLOW = { timeout: 90_000, interval: 50 };
-const COUNTER = "i=0; while :; do i=$((i+1)); echo $i > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.05; done";
 const after = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-const outputOf = async ({ address }: Started, text: string) => (await command(address, text)).output.trim();
-const count = async (started: Started) => Number(await outputOf(started, "cat /tmp/count"));
 
 let agent: RealAgent;
 beforeAll(async () => {
@@ -24,28 +28,14 @@ beforeAll(async () => {
 });
 afterAll(() => agent.close());
 
-const rewindOf = ({ sandboxId, executionId }: Started, snapshotId: string) => ({
-  sandboxId,
-  origin: { is: "rewind" as const, snapshotId, memory: true, replaces: executionId },
-});
-
 const rewind = (started: Started, snapshotId: string, executionId: string = randomUUID()) =>
   agent.startAs(executionId, rewindOf(started, snapshotId));
 
 /** A sandbox that was rewound once, so that a copy waits for the next time; it has counted on, and has a file that the checkpoint has not. */
-async function withCopy(): Promise<{ readonly started: Started; readonly snapshotId: string; readonly at: number }> {
-  const first = await agent.start();
-  await background(first.address, COUNTER);
-  await expect.poll(() => count(first), SLOW).toBeGreaterThan(1);
-  const snapshotId = randomUUID();
-  await agent.call.checkpointExecution({
-    params: { executionId: first.executionId },
-    body: { snapshotId, memory: true },
-  });
-  const at = await count(first);
+async function withCopy() {
+  const { started: first, snapshotId, at } = await withCheckpoint(agent);
   const started = await rewind(first, snapshotId);
-  await outputOf(started, "echo new > /tmp/file");
-  await expect.poll(() => count(started), SLOW).toBeGreaterThan(at + 20);
+  await goesOn(started, at);
   await copyWaits();
   return { started, snapshotId, at };
 }
@@ -68,15 +58,6 @@ async function frozen(name: string): Promise<string | undefined> {
   const paths = [`/sys/fs/cgroup/freezer/docker/${id}/freezer.state`, `/sys/fs/cgroup/docker/${id}/cgroup.freeze`];
   const texts = await Promise.all(paths.map((path) => readFile(path, "utf8").catch(() => "")));
   return texts.some((text) => ["FROZEN", "1"].includes(text.trim())) ? id : undefined;
-}
-
-async function isAtCheckpoint(next: Started, at: number, began: number): Promise<void> {
-  expect(next.restored).toBe("memory");
-  expect(await outputOf(next, "cat /tmp/file 2>&1 || true")).toContain("No such file");
-  const there = await count(next);
-  // It counts at most twenty times a second.
-  expect(there).toBeLessThan(at + 10 + (Date.now() - began) / 50);
-  await expect.poll(() => count(next)).toBeGreaterThan(there);
 }
 
 describe("a rewind to a checkpoint to which the sandbox was rewound before", () => {

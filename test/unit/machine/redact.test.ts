@@ -109,8 +109,8 @@ const PLANTED: readonly (readonly [place: string, secret: string, text: (secret:
   ["an option in quotes", random(), (it) => `login --token "a ${it}" --host db`],
   ["a line of ps", random(), (it) => `root 1 0.0 mysqldump -u root -p${it} svc`],
   ["sshpass", random(), (it) => `sshpass -p ${it} ssh root@10.0.0.1`],
-  [".npmrc", random(), (it) => `//npm.example.org/:_authToken=${it}\nregistry=https://npm.example.org/`],
-  [".npmrc with a log-in", base64(`svc:${random()}`), (it) => `//npm.example.org/:_auth=${it}`],
+  [".npmrc", random(), (it) => `//packages.test/:_authToken=${it}\nalways-auth=true`],
+  [".npmrc with a log-in", base64(`svc:${random()}`), (it) => `//packages.test/:_auth=${it}`],
   [
     "Docker's config.json",
     base64(`svc:${random()}`),

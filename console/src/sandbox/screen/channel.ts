@@ -58,7 +58,7 @@ export class ProgramChannel {
   close(): void {
     if (this.readyState === "closed") return;
     this.readyState = "closed";
-    // As a WebSocket does: whoever closes it hears of that later.
+    // A WebSocket calls `onclose` after `close` has returned, so this channel does the same.
     queueMicrotask(() => this.onclose?.({}));
   }
 

@@ -100,7 +100,7 @@ class Client extends RFB {
     return type === NO_PASSWORD;
   }
 
-  /** A server of RFB 3.3 names one type, and the library takes up whatever that is. */
+  /** A server of RFB 3.3 names one type, and noVNC begins that log-in without asking `_isSupportedSecurityType`. */
   protected override _negotiateAuthentication(): boolean {
     if (!this._isSupportedSecurityType(this._rfbAuthScheme)) throw new Refused("The screen asks for a password.");
     return super._negotiateAuthentication();

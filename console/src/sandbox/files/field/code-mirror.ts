@@ -131,7 +131,7 @@ const LOOKS: readonly Extension[] = [
 
 const INVISIBLE: Extension = highlightSpecialChars({ render: drawn });
 
-/** The field draws this element where the text has a character that nobody would see, or that turns the text around. */
+/** CodeMirror draws this element in place of an invisible character, or of one that reverses the direction of the text. */
 function drawn(_code: number, description: string | null, sign: string): HTMLElement {
   const shown = document.createElement("span");
   shown.className = "cm-specialChar";
